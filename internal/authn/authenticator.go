@@ -105,12 +105,16 @@ func (a *Authenticator) check(ctx context.Context, user, password string, from s
 		return 0, err
 	}
 	err = a.match(ctx, state, user, password)
-	end(err == nil)
-	if err != nil {
-		if errors.Is(err, auth.ErrFailed) || errors.Is(err, auth.ErrNoPassword) {
-			a.counts.failed.Add(1)
-			a.failed("login failed", user, from, err)
-		}
+	switch {
+	case err == nil:
+		end(Succeeded)
+	case errors.Is(err, auth.ErrFailed), errors.Is(err, auth.ErrNoPassword):
+		end(Failed)
+		a.counts.failed.Add(1)
+		a.failed("login failed", user, from, err)
+		return 0, err
+	default:
+		end(Abandoned)
 		return 0, err
 	}
 	a.counts.succeeded.Add(1)
@@ -171,12 +175,16 @@ func (a *Authenticator) failed(message, user string, from string, err error) {
 	if !ok {
 		return
 	}
-	a.log.Warn(message, "user", user[:min(len(user), shownUser)], "client", from, "error", err,
+	a.log.Warn(message, "user", ShownUser(user), "client", from, "error", err,
 		"not-logged-before", skipped)
 }
 
-// shownUser is how much of a user's name is logged: it may be anything, even a password typed into the wrong field.
+// shownUser is how much of a user's name is logged.
 const shownUser = 64
+
+// ShownUser returns what logs may show of a name that somebody logs in with: it may be anything, even a password typed
+// into the wrong field.
+func ShownUser(name string) string { return name[:min(len(name), shownUser)] }
 
 // matched remembers by user which password matched which hash, so that callers who send it with each call do not pay
 // for bcrypt each time. It keeps no passwords, only keyed sums.

@@ -11,6 +11,8 @@ type counts[K comparable] struct {
 	by    map[K]*level
 }
 
+func newCounts[K comparable](l limit) counts[K] { return counts[K]{limit: l, by: map[K]*level{}} }
+
 // level is a leaky bucket of failures.
 type level struct {
 	failed   float64
@@ -18,17 +20,41 @@ type level struct {
 	underWay float64
 }
 
-// counter is what counts for one key.
-type counter struct {
-	*level
-	limit
+// leak forgets failures that are long enough ago.
+func (l *level) leak(now time.Time, rate float64) {
+	l.failed = max(0, l.failed-rate*now.Sub(l.at).Seconds())
+	l.at = now
 }
 
-// of returns the counter of a key.
-func (c *counts[K]) of(key K) counter {
-	if c.by == nil {
-		c.by = map[K]*level{}
+// delay returns how long another login must wait. If it is for those under way, it returns longestWait, though one of
+// them may end sooner.
+func (c *counts[K]) delay(key K, now time.Time) time.Duration {
+	l := c.by[key]
+	if l == nil {
+		return 0
 	}
+	l.leak(now, c.limit.rate)
+	over := l.failed + l.underWay + 1 - c.limit.burst
+	switch {
+	case over <= 0:
+		return 0
+	case over > l.failed:
+		return longestWait
+	}
+	return time.Duration(over / c.limit.rate * float64(time.Second))
+}
+
+// exhausted reports whether there would be a delay without logins under way.
+func (c *counts[K]) exhausted(key K, now time.Time) bool {
+	l := c.by[key]
+	if l == nil {
+		return false
+	}
+	l.leak(now, c.limit.rate)
+	return l.failed+1 > c.limit.burst
+}
+
+func (c *counts[K]) begin(key K) {
 	l := c.by[key]
 	if l == nil {
 		if len(c.by) >= mostCounted {
@@ -37,55 +63,29 @@ func (c *counts[K]) of(key K) counter {
 		l = &level{}
 		c.by[key] = l
 	}
-	return counter{l, c.limit}
+	l.underWay++
 }
 
-// leak forgets failures that are long enough ago.
-func (c counter) leak(now time.Time) {
-	c.failed = max(0, c.failed-c.rate*now.Sub(c.at).Seconds())
-	c.at = now
-}
-
-// delay returns how long another login must wait. If it is for those under way, it returns longestWait, though one of
-// them may end sooner.
-func (c counter) delay(now time.Time) time.Duration {
-	c.leak(now)
-	over := c.failed + c.underWay + 1 - c.burst
-	switch {
-	case over <= 0:
-		return 0
-	case over > c.failed:
-		return longestWait
-	}
-	return time.Duration(over / c.rate * float64(time.Second))
-}
-
-// exhausted reports whether there would be a delay without logins under way.
-func (c counter) exhausted(now time.Time) bool {
-	c.leak(now)
-	return c.failed+1 > c.burst
-}
-
-func (c counter) begin() { c.underWay++ }
-
-func (c counter) end(now time.Time, succeeded bool) {
-	c.underWay--
-	if !succeeded {
-		c.leak(now)
-		c.failed++
+func (c *counts[K]) end(key K, now time.Time, o Outcome) {
+	l := c.by[key] // not forgotten, because it was under way
+	l.underWay--
+	if o == Failed {
+		l.leak(now, c.limit.rate)
+		l.failed++
 	}
 }
 
-// forget removes the counts at or below the average, so that the most frequent failures stay.
+// forget removes what is not under way and at or below the average of that, so that the most frequent failures stay.
 func (c *counts[K]) forget(now time.Time) {
-	sum := 0.0
+	sum, n := 0.0, 0.0
 	for _, l := range c.by {
-		counter{l, c.limit}.leak(now)
-		sum += l.failed + l.underWay
+		if l.underWay == 0 {
+			l.leak(now, c.limit.rate)
+			sum, n = sum+l.failed, n+1
+		}
 	}
-	average := sum / float64(len(c.by))
 	for key, l := range c.by {
-		if l.underWay == 0 && l.failed <= average {
+		if l.underWay == 0 && l.failed <= sum/n {
 			delete(c.by, key)
 		}
 	}

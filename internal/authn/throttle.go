@@ -23,24 +23,44 @@ var (
 const (
 	// longestWait is how long failures of others may delay a login. One that would wait longer is refused.
 	longestWait = 5 * time.Second
-	// mostWaiting is the number of logins that wait at a time. Further ones that would have to wait are refused.
-	mostWaiting = 1024
-	// mostCounted is the number of users, addresses, and pairs of both that are counted at a time.
+	// mostWaiting is the number of logins that wait at a time, and mostOfAddress of those from one address. Further
+	// ones that would have to wait are refused.
+	mostWaiting   = 4096
+	mostOfAddress = 256
+	// mostCounted is the number of users, addresses, and pairs of both that are counted at a time, and of logins under
+	// way.
 	mostCounted = 4096
+	// admitPause is the least time between two looks at all that wait, unless a login has ended.
+	admitPause = 20 * time.Millisecond
+)
+
+// Outcome is what became of a login.
+type Outcome int
+
+const (
+	// Abandoned is a login of which no password was compared.
+	Abandoned Outcome = iota
+	// Failed is a login with a wrong password, or of an unknown user.
+	Failed
+	// Succeeded is a login with the right password.
+	Succeeded
 )
 
 // Throttle limits failed logins per user and per address, so that passwords cannot be guessed quickly. A login under
-// way may fail, so it counts until it succeeds. A login beyond the limits waits until others have succeeded, or until
-// failures are long enough ago. So that nobody can lock out a user from elsewhere, the limit of a user does not apply
-// to addresses from which that user has logged in.
+// way may fail, so it counts until it has another outcome. A login beyond the limits waits until others have ended, or
+// until failures are long enough ago. So that nobody can lock out a user from elsewhere, the limit of a user does not
+// apply to addresses from which that user has logged in, and each address has a limit of logins that wait.
 type Throttle struct {
 	mu        sync.Mutex
 	pairs     counts[pair]
 	addresses counts[string]
 	users     counts[string]
 	trusted   map[pair]struct{}
-	waiting   []*login // in the order of arrival
+	underWay  int
+	waiting   []*login       // in the order of arrival
+	from      map[string]int // those of waiting, by address
 	next      *time.Timer
+	nextAt    time.Time // when it fires, zero if it does not
 }
 
 type pair struct{ user, address string }
@@ -55,14 +75,14 @@ type login struct {
 // NewThrottle returns a Throttle that has seen no logins.
 func NewThrottle() *Throttle {
 	return &Throttle{
-		pairs: counts[pair]{limit: pairLimit}, addresses: counts[string]{limit: addressLimit},
-		users: counts[string]{limit: userLimit}, trusted: map[pair]struct{}{},
+		pairs: newCounts[pair](pairLimit), addresses: newCounts[string](addressLimit),
+		users: newCounts[string](userLimit), trusted: map[pair]struct{}{}, from: map[string]int{},
 	}
 }
 
 // Begin waits until a login from an address with a port may be tried. The caller must call end with the result.
 // Errors: [ErrThrottled], the end of ctx.
-func (t *Throttle) Begin(ctx context.Context, user string, from string) (end func(succeeded bool), err error) {
+func (t *Throttle) Begin(ctx context.Context, user string, from string) (end func(Outcome), err error) {
 	l := &login{pair: pair{user, network(from)}, admitted: make(chan struct{})}
 	if err := t.enqueue(l); err != nil {
 		return nil, err
@@ -72,7 +92,7 @@ func (t *Throttle) Begin(ctx context.Context, user string, from string) (end fun
 	for {
 		select {
 		case <-l.admitted:
-			return func(succeeded bool) { t.end(l, succeeded) }, nil
+			return func(o Outcome) { t.end(l, o) }, nil
 		case <-patience.C:
 			if !t.hopeless(l) {
 				patience.Reset(longestWait)
@@ -88,17 +108,22 @@ func (t *Throttle) Begin(ctx context.Context, user string, from string) (end fun
 	}
 }
 
-// enqueue admits l, or lets it wait. Errors: [ErrThrottled].
+// enqueue admits l at once, or lets it wait. Errors: [ErrThrottled].
 func (t *Throttle) enqueue(l *login) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, l.trusted = t.trusted[l.pair]
-	t.waiting = append(t.waiting, l)
-	t.admit()
-	if n := len(t.waiting); n > mostWaiting && t.waiting[n-1] == l {
-		t.waiting = t.waiting[:n-1]
+	delay := t.delay(l, time.Now())
+	if delay == 0 {
+		t.begin(l)
+		return nil
+	}
+	if len(t.waiting) >= mostWaiting || t.from[l.address] >= mostOfAddress {
 		return ErrThrottled
 	}
+	t.waiting = append(t.waiting, l)
+	t.from[l.address]++
+	t.lookAfter(delay)
 	return nil
 }
 
@@ -106,63 +131,103 @@ func (t *Throttle) enqueue(l *login) error {
 func (t *Throttle) dequeue(l *login) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := len(t.waiting)
-	t.waiting = slices.DeleteFunc(t.waiting, func(w *login) bool { return w == l })
-	return len(t.waiting) < n
+	i := slices.Index(t.waiting, l)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.left(l)
+	}
+	return i >= 0
 }
 
-// admit admits the logins that no limit delays, and looks again when the next failure is long enough ago.
+// left counts a login that waits no more.
+func (t *Throttle) left(l *login) {
+	if t.from[l.address]--; t.from[l.address] == 0 {
+		delete(t.from, l.address)
+	}
+}
+
+// admit admits the logins that no limit delays any more, in the order of their arrival.
 func (t *Throttle) admit() {
 	now, next := time.Now(), time.Duration(math.MaxInt64)
 	t.waiting = slices.DeleteFunc(t.waiting, func(l *login) bool {
-		delay := time.Duration(0)
-		t.each(l, func(c counter) { delay = max(delay, c.delay(now)) })
-		if delay > 0 {
+		if delay := t.delay(l, now); delay > 0 {
 			next = min(next, delay)
 			return false
 		}
-		t.each(l, counter.begin)
-		close(l.admitted)
+		t.begin(l)
+		t.left(l)
 		return true
 	})
-	switch {
-	case next == math.MaxInt64:
-	case t.next == nil:
-		t.next = time.AfterFunc(next, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.admit()
-		})
-	default:
-		t.next.Reset(next)
+	if len(t.waiting) > 0 {
+		t.lookAfter(next)
 	}
+}
+
+// lookAfter calls admit after a delay, if nothing does so earlier.
+func (t *Throttle) lookAfter(delay time.Duration) {
+	delay = max(delay, admitPause)
+	at := time.Now().Add(delay)
+	if t.next != nil && !t.nextAt.IsZero() && t.nextAt.Before(at) {
+		return
+	}
+	t.nextAt = at
+	if t.next != nil {
+		t.next.Reset(delay)
+		return
+	}
+	t.next = time.AfterFunc(delay, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.nextAt = time.Time{}
+		t.admit()
+	})
+}
+
+// delay returns how long l must wait.
+func (t *Throttle) delay(l *login, now time.Time) time.Duration {
+	if t.underWay >= mostCounted {
+		return longestWait
+	}
+	delay := max(t.pairs.delay(l.pair, now), t.addresses.delay(l.address, now))
+	if !l.trusted {
+		delay = max(delay, t.users.delay(l.user, now))
+	}
+	return delay
 }
 
 // hopeless reports whether failures alone delay l.
-func (t *Throttle) hopeless(l *login) (hopeless bool) {
+func (t *Throttle) hopeless(l *login) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.each(l, func(c counter) { hopeless = hopeless || c.exhausted(time.Now()) })
-	return hopeless
+	now := time.Now()
+	return t.pairs.exhausted(l.pair, now) || t.addresses.exhausted(l.address, now) ||
+		!l.trusted && t.users.exhausted(l.user, now)
 }
 
-func (t *Throttle) end(l *login, succeeded bool) {
+func (t *Throttle) begin(l *login) {
+	t.underWay++
+	t.pairs.begin(l.pair)
+	t.addresses.begin(l.address)
+	if !l.trusted {
+		t.users.begin(l.user)
+	}
+	close(l.admitted)
+}
+
+func (t *Throttle) end(l *login, o Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.each(l, func(c counter) { c.end(time.Now(), succeeded) })
-	if succeeded {
+	t.underWay--
+	now := time.Now()
+	t.pairs.end(l.pair, now, o)
+	t.addresses.end(l.address, now, o)
+	if !l.trusted {
+		t.users.end(l.user, now, o)
+	}
+	if o == Succeeded {
 		t.trust(l.pair)
 	}
 	t.admit()
-}
-
-// each calls f for the counters of l's limits.
-func (t *Throttle) each(l *login, f func(counter)) {
-	f(t.pairs.of(l.pair))
-	f(t.addresses.of(l.address))
-	if !l.trusted {
-		f(t.users.of(l.user))
-	}
 }
 
 func (t *Throttle) trust(p pair) {

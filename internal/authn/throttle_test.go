@@ -15,7 +15,11 @@ func attempt(t *testing.T, x *Throttle, user, from string, succeeds bool) (time.
 	began := time.Now()
 	end, err := x.Begin(t.Context(), user, from)
 	if err == nil {
-		end(succeeds)
+		outcome := Failed
+		if succeeds {
+			outcome = Succeeded
+		}
+		end(outcome)
 	}
 	return time.Since(began), err
 }
@@ -154,7 +158,7 @@ func TestGivingUpGainsNothing(t *testing.T) {
 		tried := 0
 		for range 1000 {
 			if end, err := x.Begin(ctx, "root", "10.0.0.1:1"); err == nil {
-				end(false)
+				end(Failed)
 				tried++
 			}
 		}
@@ -172,13 +176,13 @@ func TestGivingUpGainsNothing(t *testing.T) {
 func TestManySucceedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := NewThrottle()
-		results := make(chan error, mostWaiting)
+		results := make(chan error, mostOfAddress)
 		for range cap(results) {
 			go func() {
 				end, err := x.Begin(t.Context(), "root", "10.0.0.1:1")
 				if err == nil {
 					time.Sleep(time.Second) // the hash of the password
-					end(true)
+					end(Succeeded)
 				}
 				results <- err
 			}()
@@ -211,12 +215,20 @@ func TestGuessesUnderWayCount(t *testing.T) {
 	})
 }
 
-// The number of logins that wait is bounded, too.
+// The number of logins that wait is bounded for each address, and nobody else notices that.
 func TestWaitingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := NewThrottle()
 		ctx, cancel := context.WithCancel(t.Context())
-		results := make(chan error, mostWaiting+30)
+		var ends []func(Outcome)
+		for range 20 {
+			end, err := x.Begin(ctx, "root", "10.0.0.1:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, end)
+		}
+		results := make(chan error, mostOfAddress+10)
 		for range cap(results) {
 			go func() {
 				_, err := x.Begin(ctx, "root", "10.0.0.1:1")
@@ -230,13 +242,75 @@ func TestWaitingIsBounded(t *testing.T) {
 				refused++
 			}
 		}
-		if refused != 10 || len(x.waiting) != mostWaiting {
+		if refused != 10 || len(x.waiting) != mostOfAddress {
 			t.Errorf("%d refused at once, %d wait", refused, len(x.waiting))
+		}
+		other := make(chan error, 40)
+		for range cap(other) {
+			go func() {
+				end, err := x.Begin(t.Context(), "alice", "10.0.0.2:1")
+				if err == nil {
+					end(Succeeded)
+				}
+				other <- err
+			}()
+		}
+		for range cap(other) {
+			if err := <-other; err != nil {
+				t.Errorf("another address: %v", err)
+			}
 		}
 		cancel()
 		synctest.Wait()
-		if len(x.waiting) > 0 {
-			t.Errorf("%d wait after their ends", len(x.waiting))
+		for _, end := range ends {
+			end(Abandoned)
 		}
+		if len(x.waiting) > 0 || len(x.from) > 0 || x.underWay != 0 {
+			t.Errorf("%d wait after their ends, from %d addresses; %d are under way", len(x.waiting), len(x.from),
+				x.underWay)
+		}
+		if waited, err := attempt(t, x, "root", "10.0.0.1:1", true); waited > 0 || err != nil {
+			t.Errorf("after logins that compared no password: waited %s, %v", waited, err)
+		}
+	})
+}
+
+// However many logins are under way from however many addresses, the memory and the time to look at them are bounded.
+func TestManyUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		ctx, cancel := context.WithCancel(t.Context())
+		const all = mostCounted + 500
+		admitted, refused := make(chan func(Outcome), all), make(chan error, all)
+		for i := range all {
+			go func() {
+				end, err := x.Begin(ctx, fmt.Sprint(i), fmt.Sprintf("[2001:db8:%x:%x::1]:1", i/1000, i%1000))
+				if err != nil {
+					refused <- err
+					return
+				}
+				admitted <- end
+			}()
+		}
+		synctest.Wait()
+		if len(admitted) != mostCounted || len(x.waiting) != 500 {
+			t.Errorf("%d are under way, %d wait", len(admitted), len(x.waiting))
+		}
+		for _, n := range []int{len(x.pairs.by), len(x.addresses.by), len(x.users.by)} {
+			if n > mostCounted {
+				t.Errorf("%d counted", n)
+			}
+		}
+		for range mostCounted {
+			(<-admitted)(Failed)
+		}
+		synctest.Wait()
+		if len(admitted) != 500 || len(refused) > 0 {
+			t.Errorf("%d of those that waited are under way, %d refused", len(admitted), len(refused))
+		}
+		for range 500 {
+			(<-admitted)(Abandoned)
+		}
+		cancel()
 	})
 }

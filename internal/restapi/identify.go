@@ -59,8 +59,8 @@ func (c *call) credentials(ctx context.Context) (auth.Identity, error) {
 			return auth.Invalid, nil
 		}
 		id, err := c.s.o.Authenticator.Password(ctx, user, password, c.r.RemoteAddr)
-		if err != nil && !errors.Is(err, auth.ErrNotEnabled) {
-			c.failedLogin = user
+		if errors.Is(err, auth.ErrFailed) || errors.Is(err, auth.ErrNoPassword) || errors.Is(err, authn.ErrThrottled) {
+			c.failedLogin = authn.ShownUser(user)
 		}
 		return id, err
 	case schemeBearer:
