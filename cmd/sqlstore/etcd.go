@@ -49,6 +49,9 @@ func runEtcd(args []string) error {
 		fmt.Print(etcdVersions())
 		return nil
 	}
+	if err == nil {
+		err = refuseUnknown(flags, os.Environ())
+	}
 	level := &slog.LevelVar{}
 	log, closeLog, logErr := e.logger(level)
 	if logErr != nil {
@@ -113,6 +116,16 @@ type ownValue struct {
 
 func (v *ownValue) Set(s string) error { return v.flags.Set(v.flag.Name, s) }
 func (v *ownValue) IsBoolFlag() bool   { return v.flag != nil && v.flag.NoOptDefVal != "" }
+
+// Replace sets a list to values, as they are.
+func (v *ownValue) Replace(values []string) error {
+	list, ok := v.flag.Value.(pflag.SliceValue)
+	if !ok {
+		return errors.New("takes one value, not a list")
+	}
+	v.flag.Changed = true
+	return list.Replace(values)
+}
 
 // String also works on a zero value, which package flag makes.
 func (v *ownValue) String() string {

@@ -23,13 +23,13 @@ func TestEtcdOrigins(t *testing.T) {
 }
 
 // readEtcd reads a configuration file of etcd's.
-func readEtcd(t *testing.T, file string) (*etcdMode, *settings, *reloader) {
+func readEtcd(t *testing.T, file string, args ...string) (*etcdMode, *settings, *reloader) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "etcd.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := &etcdMode{args: []string{"--config-file", path}}
+	e := &etcdMode{args: append([]string{"--config-file", path}, args...)}
 	s, flags, err := e.read()
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -44,6 +44,18 @@ func TestEtcdAllowedNames(t *testing.T) {
 	_, s, _ := readEtcd(t, section+"listen-client-urls: https://127.0.0.1:1\n"+
 		"advertise-client-urls: https://127.0.0.1:1\n")
 	if got := s.config.TLS.AllowedNames; !slices.Equal(got, []string{"alice", "bob"}) {
+		t.Errorf("allowed names %q", got)
+	}
+	_, s, _ = readEtcd(t, "client-transport-security: {cert-file: c, key-file: k, trusted-ca-file: a, "+
+		"allowed-cn: [\"Acme, Inc.\", 'a\"b']}\nlisten-client-urls: https://127.0.0.1:1\n"+
+		"advertise-client-urls: https://127.0.0.1:1\n", "--client-cert-allowed-cn=carol")
+	if got := s.config.TLS.AllowedNames; !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("allowed names %q, although the command line allows one", got)
+	}
+	_, s, _ = readEtcd(t, "client-transport-security: {cert-file: c, key-file: k, trusted-ca-file: a, "+
+		"allowed-cn: [\"Acme, Inc.\", 'a\"b']}\nlisten-client-urls: https://127.0.0.1:1\n"+
+		"advertise-client-urls: https://127.0.0.1:1\n")
+	if got := s.config.TLS.AllowedNames; !slices.Equal(got, []string{"Acme, Inc.", `a"b`}) {
 		t.Errorf("allowed names %q", got)
 	}
 	e, s, _ := readEtcd(t, section)

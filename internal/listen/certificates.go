@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,8 @@ func (f Files) Check() error {
 	case len(f.AllowedNames) > 0 && f.TrustedCA == "":
 		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.AllowedNames"),
 			setting.Name("TLS.TrustedCA"))
+	case slices.Contains(f.AllowedNames, ""):
+		return fmt.Errorf("%s has an empty name", setting.Name("TLS.AllowedNames"))
 	case len(f.AllowedHosts) > 0 && len(f.AllowedNames) > 0:
 		return fmt.Errorf("%s and %s exclude each other", setting.Name("TLS.AllowedHosts"),
 			setting.Name("TLS.AllowedNames"))

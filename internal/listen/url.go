@@ -75,10 +75,10 @@ func parse(s string) (URL, error) {
 }
 
 func parseAnyHost(s string) (_ URL, host string, _ error) {
-	if !strings.Contains(s, "://") {
-		return URL{}, "", fmt.Errorf("the scheme is missing: write http://%s or https://%[1]s", s)
-	}
 	u, err := url.Parse(s)
+	if err != nil && !strings.Contains(s, "://") {
+		return URL{}, "", errNoScheme(s)
+	}
 	if err != nil {
 		return URL{}, "", errors.Unwrap(err) // without the URL, which the caller adds
 	}
@@ -90,6 +90,9 @@ func parseAnyHost(s string) (_ URL, host string, _ error) {
 		return URL{Scheme: u.Scheme, Address: u.Host + u.Path}, "", nil
 	case "http", "https":
 	default:
+		if !strings.Contains(s, "://") { // as in localhost:2379
+			return URL{}, "", errNoScheme(s)
+		}
 		return URL{}, "", errors.New("the scheme must be http, https, unix or unixs")
 	}
 	if u.Path != "" && u.Path != "/" {
@@ -103,6 +106,10 @@ func parseAnyHost(s string) (_ URL, host string, _ error) {
 		return URL{}, "", errors.New("the port is missing")
 	}
 	return URL{Scheme: u.Scheme, Address: u.Host}, host, nil
+}
+
+func errNoScheme(s string) error {
+	return fmt.Errorf("the scheme is missing: write http://%s or https://%[1]s", s)
 }
 
 // String returns the URL.

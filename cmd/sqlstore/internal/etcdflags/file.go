@@ -32,12 +32,6 @@ var sections = map[string]map[string]string{
 		"allowed-cn": "peer-cert-allowed-cn", "allowed-hostname": "peer-cert-allowed-hostname",
 		"skip-client-san-verification": "peer-skip-client-san-verification",
 	},
-	"discovery-config": {
-		"discovery-token": "discovery-token", "endpoints": "discovery-endpoints", "secure": "", "auth": "",
-		"request-timeout": "discovery-request-timeout", "dial-timeout": "discovery-dial-timeout",
-		"keepalive-time": "discovery-keepalive-time", "keepalive-timeout": "discovery-keepalive-timeout",
-		"max-request-bytes": "", "max-recv-bytes": "",
-	},
 	"socket-options": {"reuse-port": "socket-reuse-port", "reuse-address": "socket-reuse-address"},
 }
 
@@ -54,8 +48,8 @@ var (
 	}()
 	notInFile = map[string]bool{
 		"config-file": true, "version": true, "raft-read-timeout": true, "raft-write-timeout": true,
-		"discovery-fallback": true,
-		"client-crl-file":    true, "peer-crl-file": true,
+		"discovery-fallback": true, "discovery-endpoints": true, "discovery-token": true,
+		"client-crl-file": true, "peer-crl-file": true,
 	}
 )
 
@@ -103,17 +97,35 @@ func (o *Options) apply(values map[string]yaml.Node) error {
 		switch names, section := sections[key]; {
 		case section:
 			errs = append(errs, o.applySection(key, names, &node))
+		case key == "discovery-config":
+			errs = append(errs, o.applyDiscovery(&node))
 		case etcds && !inSections[key] && !notInFile[key]:
 			errs = append(errs, o.set(key, key, &node))
 		case own:
-			if !o.given[key] { // flags and variables take precedence
-				errs = append(errs, o.set(key, key, &node))
-			}
+			errs = append(errs, o.set(key, key, &node))
 		default:
 			o.note(slog.LevelWarn, "unrecognized key of the configuration file", "key", key, "line", node.Line)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// applyDiscovery notes whether the file asks for discovery, which is refused.
+func (o *Options) applyDiscovery(node *yaml.Node) error {
+	var d struct {
+		Token  string `yaml:"token"`
+		Client struct {
+			Endpoints []string `yaml:"endpoints"`
+		} `yaml:"client"`
+	}
+	if err := node.Decode(&d); err != nil {
+		return fmt.Errorf("%w: line %d: invalid discovery-config", ErrSettings, node.Line)
+	}
+	if d.Token == "" && len(d.Client.Endpoints) == 0 {
+		return nil
+	}
+	o.given["discovery-token"] = true
+	return o.flags.Set("discovery-token", "of the file")
 }
 
 func (o *Options) applySection(section string, names map[string]string, node *yaml.Node) error {
@@ -142,11 +154,24 @@ func (o *Options) applySection(section string, names map[string]string, node *ya
 	return errors.Join(errs...)
 }
 
-// set sets a flag to the value of a key: a scalar, or a list of scalars.
+// set sets a flag to the value of a key: a scalar, or a list of scalars. For serve's own flags, the command line and
+// variables take precedence.
 func (o *Options) set(key, name string, node *yaml.Node) error {
 	own, is := o.own[name]
+	if is && o.given[name] {
+		return nil
+	}
 	if node.Tag == "!!null" && (!is || own.IgnoresEmpty) ||
 		node.Value == "" && node.Kind == yaml.ScalarNode && keepDefault[name] {
+		return nil
+	}
+	if list, ok := o.flags.Lookup(name).Value.(interface{ Replace(values []string) error }); ok &&
+		node.Kind == yaml.SequenceNode {
+		var values []string // which may contain commas
+		if err := errors.Join(node.Decode(&values), list.Replace(values)); err != nil {
+			return fmt.Errorf("%w: line %d: %s: %w", ErrSettings, node.Line, key, err)
+		}
+		o.given[name] = true
 		return nil
 	}
 	value, err := scalar(node)

@@ -141,10 +141,8 @@ func variable(prefix, name string) string {
 
 // ownVariables sets flags of sqlstore's own that the command line does not.
 func (o *Options) ownVariables(variables map[string]string) error {
-	known := map[string]bool{}
 	for name, f := range o.own {
 		key := variable(ownPrefix, name)
-		known[key] = true
 		value, ok := variables[key]
 		if !ok || o.given[name] || value == "" && f.IgnoresEmpty {
 			continue
@@ -154,7 +152,6 @@ func (o *Options) ownVariables(variables map[string]string) error {
 		}
 		o.given[name] = true
 	}
-	o.noteUnknown(ownPrefix, variables, known)
 	return nil
 }
 
@@ -184,12 +181,12 @@ func (o *Options) variables(variables map[string]string) error {
 	if len(used) > 0 {
 		o.note(slog.LevelInfo, "recognized and used environment variables", "environment-variables", used)
 	}
-	o.noteUnknown(prefix, variables, known)
+	o.noteUnknown(variables, known)
 	return nil
 }
 
 // noteUnknown names variables that set nothing. Their values may be secrets meant for something else.
-func (o *Options) noteUnknown(prefix string, variables map[string]string, known map[string]bool) {
+func (o *Options) noteUnknown(variables map[string]string, known map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(variables)) {
 		if strings.HasPrefix(key, prefix) && !known[key] {
 			o.note(slog.LevelWarn, "unrecognized environment variable", "environment-variable", key)

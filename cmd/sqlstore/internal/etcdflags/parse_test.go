@@ -185,9 +185,9 @@ func TestChecks(t *testing.T) {
 	}
 	for file, refused := range map[string]bool{
 		"discovery-srv: \"\"": false, "discovery-srv: a": true,
-		"discovery-config: {discovery-token: \"\", endpoints: []}": false,
-		"discovery-config: {discovery-token: a}":                   true,
-		"discovery-config: {endpoints: [\"a:1\"]}":                 true,
+		"discovery-config: {token: \"\", client: {endpoints: []}}": false,
+		"discovery-config: {token: a}":                             true,
+		"discovery-config: {client: {endpoints: [\"a:1\"]}}":       true,
 	} {
 		if _, err := parse(t, nil, nil, file); errors.Is(err, etcdflags.ErrRefused) != refused {
 			t.Errorf("%s: %v, want a refusal: %v", file, err, refused)
