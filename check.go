@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/internal/audit"
 	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -19,10 +22,8 @@ func (c *Config) Check() error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.TLS.wanted() && !c.AutoTLS {
-		if _, err := c.TLS.load(slog.New(slog.DiscardHandler)); err != nil {
-			return err
-		}
+	if err := c.checkTLS(); err != nil {
+		return err
 	}
 	urls := slices.Concat(c.ListenClientURLs, c.ListenClientHTTPURLs, c.ListenMetricsURLs, c.ListenObjectsURLs)
 	if _, err := c.parseURLs(urls, c.TLS.wanted() || c.AutoTLS); err != nil {
@@ -34,14 +35,45 @@ func (c *Config) Check() error {
 	if err := c.Compaction.Check(); err != nil {
 		return err
 	}
+	if c.AuditLog != "" && c.AuditLog != "-" {
+		if _, err := os.Stat(filepath.Dir(c.AuditLog)); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuditLog"), err)
+		}
+	}
 	if c.OnPostgres() {
-		return nil
+		if err := c.checkPasswordFile(); err != nil {
+			return err
+		}
+		return postgres.CheckDSN(c.postgres())
 	}
 	path, err := c.file()
 	if err != nil {
 		return err
 	}
 	return refuseEtcdData(path)
+}
+
+// checkTLS reads the files. If a start would generate a pair, it reads one in a temporary place with the others.
+func (c *Config) checkTLS() error {
+	trial := *c
+	if c.AutoTLS && c.DataDir != "" {
+		dir, err := os.MkdirTemp("", "sqlstore-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		trial.DataDir = dir
+	}
+	auto, err := trial.autoTLS(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	f := auto.files(c.TLS)
+	if !f.wanted() {
+		return nil
+	}
+	_, err = f.load(slog.New(slog.DiscardHandler))
+	return err
 }
 
 // load reads the files. Errors: [ErrConfig], those of reading them.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
@@ -36,7 +37,23 @@ func TestCheck(t *testing.T) {
 			compactor.ErrConfig,
 		},
 		"datastore": {sqlstore.Config{Datastore: "mysql://h/d"}, sqlstore.ErrConfig},
-		"etcd":      {sqlstore.Config{DataDir: filepath.Join(dir, "etcd")}, sqlstore.ErrEtcdData},
+		"DSN":       {sqlstore.Config{Datastore: "postgres://u:x@y@h/d"}, postgres.ErrDSN},
+		"password": {
+			sqlstore.Config{Datastore: "postgres://h/d", DatastorePasswordFile: cert}, sqlstore.ErrConfig,
+		},
+		"audit directory":  {sqlstore.Config{AuditLog: filepath.Join(dir, "none", "audit")}, sqlstore.ErrConfig},
+		"no place for TLS": {sqlstore.Config{AutoTLS: true}, sqlstore.ErrConfig},
+		"half of a pair":   {sqlstore.Config{AutoTLS: true, TLS: sqlstore.TLSFiles{Key: key}}, sqlstore.ErrConfig},
+		"no authority": {
+			sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{CRL: cert}}, sqlstore.ErrConfig,
+		},
+		"missing authority": {
+			sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{TrustedCA: cert}}, fs.ErrNotExist,
+		},
+		"an empty name": {sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{
+			TrustedCA: cert, AllowedNames: []string{""},
+		}}, sqlstore.ErrConfig},
+		"etcd": {sqlstore.Config{DataDir: filepath.Join(dir, "etcd")}, sqlstore.ErrEtcdData},
 	} {
 		if err := c.cfg.Check(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

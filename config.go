@@ -283,7 +283,7 @@ func (c *Config) file() (string, error) {
 		return filepath.Join(c.DataDir, "sqlstore.db"), nil
 	}
 	u, err := url.Parse(c.Datastore)
-	if err != nil || !strings.Contains(c.Datastore, "://") {
+	if err != nil || u.Scheme == "" {
 		// it may hold a password, and so may the parser's message
 		return "", fmt.Errorf("%w: datastore is not a URL: %s", ErrConfig, datastoreForm)
 	}

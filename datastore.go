@@ -56,10 +56,8 @@ func (c *Config) openBackend(
 
 // openPostgres retries until the server answers, or refuses for a reason that does not resolve itself.
 func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend.Backend, error) {
-	if c.DatastorePasswordFile != "" {
-		if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
-			return nil, fmt.Errorf("%w: the datastore password file: %w", ErrConfig, err)
-		}
+	if err := c.checkPasswordFile(); err != nil {
+		return nil, err
 	}
 	var b backend.Backend
 	err := c.await(ctx, waiting, func() error {
@@ -70,6 +68,17 @@ func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend
 		return err
 	})
 	return b, err
+}
+
+// checkPasswordFile returns [ErrConfig] if the file with the password is missing.
+func (c *Config) checkPasswordFile() error {
+	if c.DatastorePasswordFile == "" {
+		return nil
+	}
+	if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
+		return fmt.Errorf("%w: the datastore password file: %w", ErrConfig, err)
+	}
+	return nil
 }
 
 // await calls try until it succeeds, DatastoreWait has passed, or the database refuses for a reason that does not

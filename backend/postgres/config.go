@@ -140,6 +140,12 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	}, nil
 }
 
+// CheckDSN returns an [ErrDSN] if the DSN cannot be used, without connecting.
+func CheckDSN(cfg Config) error {
+	_, err := poolConfig(cfg)
+	return err
+}
+
 // poolConfig parses the DSN.
 func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// The pool's parser fills in a default if pool_max_conns is not given.
@@ -186,8 +192,13 @@ func splitsPassword(dsn string, parsed *pgx.ConnConfig) bool {
 			return true
 		}
 	}
-	before, _, _ := strings.Cut(dsn, "?")
-	return strings.Contains(before, "://") && strings.Count(before, "@") > 1
+	scheme, rest, _ := strings.Cut(dsn, "://")
+	if scheme != "postgres" && scheme != "postgresql" {
+		return false
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	return strings.Count(authority, "@") > 1 || strings.Contains(path, "@")
 }
 
 // dsnError returns an error for a DSN without revealing it: pgx's own message may quote parts of it.

@@ -45,6 +45,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		"postgres://u:%zzsecret@h/db":                                                        ErrDSN,
 		"postgres://u:x@secret@127.0.0.1:1/db":                                               ErrDSN,
 		"postgres://u:x@secret/y@127.0.0.1:1/db":                                             ErrDSN,
+		"postgres://u:12/secret@127.0.0.1:1/db":                                              ErrDSN,
 		"host=h password='secret":                                                            ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?sslmode=bad":                                     ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?default_query_exec_mode=bad":                     ErrDSN,
@@ -69,6 +70,7 @@ func TestAtSigns(t *testing.T) {
 		"postgres://u:x%40y@127.0.0.1:1/a%40b?sslmode=disable&user=u@v",
 		"user=u@v password=x@y host=127.0.0.1 port=1 sslmode=disable",
 		"postgres:///db?host=/tmp/a@b&port=1&user=u",
+		"user=u password='x://a@b@c' host=127.0.0.1 port=1 sslmode=disable",
 	} {
 		if _, err := Open(t.Context(), Config{DSN: dsn}); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("%s: %v", dsn, err)

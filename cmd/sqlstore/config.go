@@ -17,8 +17,8 @@ func configCommand() *cobra.Command {
 		RunE: helpOnly,
 	}
 	cmd.AddCommand(
-		configSubcommand("check", "Check the settings and the files that they name as a start would; the database is "+
-			"not opened", checkConfig),
+		configSubcommand("check", "Check the settings and the files that they name as a start would; neither "+
+			"the database nor the place of backups is opened", checkConfig),
 		configSubcommand("show", "Print the value of each setting and where it comes from", showConfig),
 	)
 	return cmd
@@ -33,7 +33,7 @@ func configSubcommand(
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		set := given(cmd.Flags())
-		err := errors.Join(applySettings(cmd.Flags(), os.LookupEnv), refuseUnknown(cmd, os.Environ()))
+		err := errors.Join(applySettings(cmd.Flags(), os.LookupEnv), refuseUnknown(cmd.Flags(), os.Environ()))
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func checkConfig(cmd *cobra.Command, s *settings, _ map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The settings are valid. A server with them uses the database %s.\n",
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Found no error. A server with these settings uses the database %s.\n",
 		database)
 	return err
 }
@@ -70,9 +70,14 @@ func showConfig(cmd *cobra.Command, s *settings, onCommandLine map[string]bool) 
 
 // shownValue returns the value of a setting without secrets.
 func shownValue(f *pflag.Flag, c *sqlstore.Config) string {
-	if f.Name == "datastore" && c.OnPostgres() {
-		redacted, _ := c.Database() // a Postgres has no error
-		return redacted
+	if f.Name != "datastore" {
+		return f.Value.String()
+	}
+	switch shown, err := c.Database(); {
+	case err != nil:
+		return "(invalid, perhaps with a password)"
+	case c.OnPostgres():
+		return shown
 	}
 	return f.Value.String()
 }

@@ -46,7 +46,7 @@ func TestConfigShow(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	out, err := configure("check", "--data-dir", "/data")
-	if want := "The settings are valid. A server with them uses the database /data/sqlstore.db.\n"; out != want ||
+	if want := "Found no error. A server with these settings uses the database /data/sqlstore.db.\n"; out != want ||
 		err != nil {
 		t.Errorf("%q, %v; want %q", out, err, want)
 	}
@@ -59,6 +59,13 @@ func TestConfigCheck(t *testing.T) {
 		if out, err := configure(append([]string{"check"}, strings.Fields(c.args)...)...); err == nil ||
 			!strings.Contains(err.Error(), c.want) || out != "" {
 			t.Errorf("%s: %q, %v; want %q", c.args, out, err, c.want)
+		}
+	}
+	for _, datastore := range []string{
+		"host=h password=secret", "postgres:/u:secret@h/d", "mysql://u:secret@h/d", "u:secret@h/d",
+	} {
+		if out, err := configure("show", "--datastore", datastore); err != nil || strings.Contains(out, "secret") {
+			t.Errorf("%s: %v\n%s", datastore, err, out)
 		}
 	}
 	t.Setenv("SQLSTORE_DATA_DRI", "/x")

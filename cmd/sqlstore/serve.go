@@ -27,7 +27,7 @@ func serveCommand() *cobra.Command {
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		err := applySettings(cmd.Flags(), os.LookupEnv)
-		if unknown := refuseUnknown(cmd, os.Environ()); unknown != nil {
+		if unknown := refuseUnknown(cmd.Flags(), os.Environ()); unknown != nil {
 			err = errors.Join(err, unknown)
 		}
 		if err == nil {

@@ -36,14 +36,14 @@ func printTable(w io.Writer, answers []answer) error {
 		}
 		fmt.Fprintln(w)
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
+		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			mark := " "
+			name := c.Type
 			if !c.Good() {
-				mark = "!"
+				name = "! " + name
 			}
-			fmt.Fprintf(table, "%s %s\t%s\t%s\t%d\t%s\t%s\n", mark, c.Type, c.Status,
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", name, c.Status,
 				ageOf(r.Time.Sub(c.LastTransitionTime)), c.ObservedGeneration, c.Reason, cell(c.Message))
 		}
 		if err := table.Flush(); err != nil {

@@ -16,11 +16,13 @@ import (
 // environment is the prefix of the environment variables for flags.
 const environment = "SQLSTORE_"
 
-// setByOthers matches variables with the prefix that nobody means as a setting: the version that an image states, those
-// of sqlstore's tests, which the servers under test inherit, and the addresses that Kubernetes and Docker give to all
-// containers when a service's name begins with sqlstore.
-var setByOthers = regexp.MustCompile(`^SQLSTORE_(VERSION|TEST_\w+|` +
-	`(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+// setByOthers matches variables with the prefix that nobody means as a setting of a server: the version that an image
+// states, the image that compose files and tests name, those of sqlstore's tests and benchmarks, which servers inherit,
+// those of shell completion, and the addresses that Kubernetes and Docker give to all containers when a service's name
+// begins with sqlstore.
+var setByOthers = regexp.MustCompile(`^SQLSTORE_(` +
+	`(VERSION|IMAGE|ACTIVE_HELP|(TEST|BENCH|SIMULATION|COMPLETION|ENV)_\w+|(\w+_)?SERVICE_(HOST|PORT(_\w+)?))=|` +
+	`(\w+_)?PORT=(tcp|udp|sctp)://|(\w+_)?PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=)`)
 
 // variable returns the environment variable for a flag.
 func variable(flag string) string {
@@ -30,23 +32,21 @@ func variable(flag string) string {
 // refuseUnknown refuses variables in environ that have the prefix but are no setting of serve: a misspelt one would
 // start another store than the one that its author means. It accepts the variables of the other commands. The errors
 // omit values, because one may be a secret. Errors: [errSettings].
-func refuseUnknown(serve *cobra.Command, environ []string) error {
+func refuseUnknown(serve *pflag.FlagSet, environ []string) error {
 	known := map[string]bool{}
 	add := func(flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
 	}
-	add(serve.Flags())
-	for _, c := range serve.Root().Commands() {
-		eachCommand(c, func(c *cobra.Command) { add(c.Flags()) })
-	}
+	add(serve)
+	eachCommand(command(), func(c *cobra.Command) { add(c.Flags()) })
 	var errs []error
 	for _, assignment := range environ {
 		name, _, _ := strings.Cut(assignment, "=")
-		if !strings.HasPrefix(name, environment) || known[name] || setByOthers.MatchString(name) {
+		if !strings.HasPrefix(name, environment) || known[name] || setByOthers.MatchString(assignment) {
 			continue
 		}
 		flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, environment), "_", "-"))
-		similar := similarFlags(serve.Flags(), flag)
+		similar := similarFlags(serve, flag)
 		for i := range similar {
 			similar[i] = variable(similar[i])
 		}

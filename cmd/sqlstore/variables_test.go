@@ -31,16 +31,18 @@ func TestUnknownVariables(t *testing.T) {
 			"SQLSTORE_NONSENSE=secret":  "unknown environment variable SQLSTORE_NONSENSE",
 			"SQLSTORE_DATADIR=secret":   "variable SQLSTORE_DATADIR; did you mean SQLSTORE_DATA_DIR?",
 			"SQLSTORE_NONSENSE_PORTS=1": "unknown environment variable SQLSTORE_NONSENSE_PORTS",
+			"SQLSTORE_LISTEN_PORT=2379": "unknown environment variable SQLSTORE_LISTEN_PORT",
 			"SQLSTORE_HELP=1":           "unknown environment variable SQLSTORE_HELP",
 		} {
-			err := refuseUnknown(cmd, []string{"SQLSTORE_NAME=n", assignment, "HOME=/"})
+			err := refuseUnknown(cmd.Flags(), []string{"SQLSTORE_NAME=n", assignment, "HOME=/"})
 			if !errors.Is(err, errSettings) || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s of %q: %v, want %q", assignment, cmd.Name(), err, want)
 			}
 		}
-		if err := refuseUnknown(cmd, []string{
+		if err := refuseUnknown(cmd.Flags(), []string{
 			"SQLSTORE_NAME=n", "SQLSTORE_DATA_DIR=", "HOME=/", "sqlstore_name=x",
-			"SQLSTORE_VERSION=1.2", "SQLSTORE_TEST_SEED=1",
+			"SQLSTORE_VERSION=1.2", "SQLSTORE_TEST_SEED=1", "SQLSTORE_IMAGE=i", "SQLSTORE_COMPLETION_DESCRIPTIONS=0",
+			"SQLSTORE_ENV_LANG=C", "SQLSTORE_PORT_2379_TCP_START=tcp://10.0.0.1:2379",
 			"SQLSTORE_ENDPOINT=http://127.0.0.1:2379", // of other commands
 			"SQLSTORE_SERVICE_HOST=10.0.0.1", "SQLSTORE_SERVICE_PORT=2379", "SQLSTORE_SERVICE_PORT_CLIENT=2379",
 			"SQLSTORE_PORT=tcp://10.0.0.1:2379", "SQLSTORE_PORT_2379_TCP=tcp://10.0.0.1:2379",
