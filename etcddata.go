@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/setting"
@@ -38,15 +39,18 @@ func refuseEtcdData(path string) error {
 
 // refuseEtcdDirectory returns [ErrEtcdData] if the database is empty and not in the data directory, but the directory
 // has etcd's data: somebody has changed the datastore and expects that data in it.
-func (c *Config) refuseEtcdDirectory(ctx context.Context, b backend.Backend) error {
+func (c *Config) refuseEtcdDirectory(ctx context.Context, b backend.Backend, waiting func(error)) error {
 	if c.DataDir == "" || c.inDataDir() {
 		return nil
 	}
-	has, err := hasEtcdData(c.DataDir)
-	if err != nil || !has {
-		return err
+	if has, err := hasEtcdData(c.DataDir); err != nil || !has {
+		return nil //nolint:nilerr // nothing else needs the directory, so it need not be readable
 	}
-	clock, err := b.Clock(ctx)
+	var clock backend.Clock
+	err := c.await(ctx, waiting, func() (err error) {
+		clock, err = b.Clock(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("look whether the database is empty: %w", err)
 	}
@@ -70,10 +74,10 @@ func (c *Config) inDataDir() bool {
 // hasEtcdData reports whether a directory has an etcd's data.
 func hasEtcdData(dir string) (bool, error) {
 	info, err := os.Stat(filepath.Join(dir, etcdMember))
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, fmt.Errorf("look for the data of an etcd: %w", err)
 	}
 	return info.IsDir(), nil

@@ -114,7 +114,7 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	ops := s.metrics.Handler(s.store, EtcdVersion, reporter{s})
 	all := http.NewServeMux()
 	all.Handle("/", ops)
-	if cfg.Profiling { // not on the metrics URLs, which need no client certificate
+	if cfg.Profiling { // as in etcd, not on the metrics URLs
 		all.HandleFunc("/debug/pprof/", pprof.Index)
 		all.HandleFunc("/debug/pprof/cmdline", program)
 		all.HandleFunc("/debug/pprof/profile", pprof.Profile)

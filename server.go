@@ -63,6 +63,7 @@ type Server struct {
 	slow    loglimit.Limit // of commits
 	before  string         // version of the program that served the database before, if any
 	opened  sync.Once
+	size    sizeReader
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners

@@ -221,7 +221,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
 		return err
 	}
-	if err := cfg.refuseEtcdDirectory(ctx, s.backend); err != nil {
+	if err := cfg.refuseEtcdDirectory(ctx, s.backend, s.state.wait); err != nil {
 		return err
 	}
 	s.recordProgram(ctx)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -22,8 +23,11 @@ import (
 // restart.
 var ErrFixed = errors.New("these settings cannot change while the server runs")
 
-// sizeTimeout is how long a report waits for the database's size.
-const sizeTimeout = 2 * time.Second
+// sizeTimeout is how long a report waits for the database's size, which is read again after sizePeriod.
+const (
+	sizeTimeout = 2 * time.Second
+	sizePeriod  = time.Second
+)
 
 // verifyAtStart is how long a start waits for the verification of its database. A longer one shows in the condition
 // Ready.
@@ -414,13 +418,39 @@ func (s *Server) fullReport(ctx context.Context) conditions.Report {
 	if opened == nil {
 		return r
 	}
-	ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
-	defer cancel()
-	if st, err := opened.Status(ctx); err == nil {
-		r.Size = &conditions.Size{Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys}
-		if b, ok := s.backend.(backend.OnDisk); ok {
-			r.Size.FreeDisk, _ = b.FreeDisk() // 0 if it is not known
+	r.Size = s.size.read(ctx, func(ctx context.Context) *conditions.Size {
+		st, err := opened.Status(ctx)
+		if err != nil {
+			return nil
 		}
-	}
+		size := &conditions.Size{Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys}
+		if b, ok := s.backend.(backend.OnDisk); ok {
+			size.FreeDisk, _ = b.FreeDisk() // 0 if it is not known
+		}
+		return size
+	})
 	return r
+}
+
+// sizeReader reads the database's size for reports: anybody may ask for one, so it asks the database at most once at a
+// time and once per sizePeriod.
+type sizeReader struct {
+	reading sync.Mutex
+	last    atomic.Pointer[conditions.Size]
+	at      time.Time // when last was read
+}
+
+// read returns the size, nil if it is not known.
+func (x *sizeReader) read(ctx context.Context, query func(context.Context) *conditions.Size) *conditions.Size {
+	if !x.reading.TryLock() {
+		return x.last.Load()
+	}
+	defer x.reading.Unlock()
+	if time.Since(x.at) >= sizePeriod {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sizeTimeout) // it is for others, too
+		defer cancel()
+		x.last.Store(query(ctx))
+		x.at = time.Now()
+	}
+	return x.last.Load()
 }

@@ -85,7 +85,10 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	same := s.Status(t.Context())
-	same.Time, same.Size.FreeDisk = r.Time, r.Size.FreeDisk
+	if same.Size == nil || r.Size == nil || r.Size.Keys != 1 || r.Size.Total < r.Size.InUse || r.Size.FreeDisk <= 0 {
+		t.Errorf("sizes %+v, %+v", same.Size, r.Size)
+	}
+	same.Time, same.Size = r.Time, r.Size
 	if !reflect.DeepEqual(same, r) {
 		t.Errorf("Status returns %+v, /status %+v", same, r)
 	}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
@@ -57,6 +58,9 @@ func plainPage(r *conditions.Report) string {
 	fmt.Fprintf(&out, "revision %d, compacted %d", r.Revision, r.Compacted)
 	if r.Size != nil {
 		fmt.Fprintf(&out, ", %s", r.Size)
+	}
+	if e := r.LastError; e != nil {
+		fmt.Fprintf(&out, "\nlast database error, at %s: %s", e.Time.Format(time.RFC3339), oneLine(e.Message))
 	}
 	out.WriteString("\n\n")
 	out.WriteString(lines(r))
