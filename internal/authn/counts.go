@@ -44,14 +44,14 @@ func (c *counts[K]) delay(key K, now time.Time) time.Duration {
 	return time.Duration(over / c.limit.rate * float64(time.Second))
 }
 
-// exhausted reports whether there would be a delay without logins under way.
+// exhausted reports whether failures take more than half of the limit, so that they are why logins wait.
 func (c *counts[K]) exhausted(key K, now time.Time) bool {
 	l := c.by[key]
 	if l == nil {
 		return false
 	}
 	l.leak(now, c.limit.rate)
-	return l.failed+1 > c.limit.burst
+	return l.failed > c.limit.burst/2
 }
 
 func (c *counts[K]) begin(key K) {

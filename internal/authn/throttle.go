@@ -195,7 +195,7 @@ func (t *Throttle) delay(l *login, now time.Time) time.Duration {
 	return delay
 }
 
-// hopeless reports whether failures alone delay l.
+// hopeless reports whether failures are why l waits, rather than logins under way.
 func (t *Throttle) hopeless(l *login) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,7 +28,7 @@ var links = []struct{ Path, Shows string }{
 
 // handlePage serves / and nothing below it: what this server is, for people. Browsers get a page, others text.
 func handlePage(mux *http.ServeMux, from Conditions) {
-	get(mux, "/{$}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		defer cancel()
 		report := from.FullStatusContext(ctx)
