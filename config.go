@@ -140,6 +140,10 @@ type Config struct {
 	// such as Litestream, may copy the write-ahead log into the file while the server runs. Rows are verified all the
 	// same.
 	NoPageChecksums bool
+	// AcknowledgedConditions lists the types of negative conditions that the operator knows of, such as
+	// NoPageChecksums: they are reported and marked, but are no cause for alarm. Those that keep the server from
+	// serving clients cannot be acknowledged.
+	AcknowledgedConditions []string
 	// ExtensiveMetrics adds histograms of call durations.
 	ExtensiveMetrics bool
 	// EtcdReady makes /readyz answer as etcd's does: a database without space is ready, as it serves reads.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
@@ -68,5 +69,16 @@ func (c *Config) check() error {
 	if err := listen.CheckAdvertised(c.AdvertiseClientURLs); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if err := checkAcknowledged(c.AcknowledgedConditions); err != nil {
+		return err
+	}
 	return c.Compaction.Check()
+}
+
+// checkAcknowledged refuses types that cannot be acknowledged. Errors: [ErrConfig].
+func checkAcknowledged(types []string) error {
+	if err := conditions.CheckAcknowledged(types); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AcknowledgedConditions"), err)
+	}
+	return nil
 }

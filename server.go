@@ -106,6 +106,8 @@ type Reload struct {
 	QuotaBytes int64
 	TLS        TLSFiles
 	Compaction compactor.Config
+	// AcknowledgedConditions is as in [Config].
+	AcknowledgedConditions []string
 }
 
 // Reload applies new settings, all or none. Either way it raises the generation in the conditions. Errors: [ErrConfig],
@@ -113,12 +115,15 @@ type Reload struct {
 func (s *Server) Reload(r Reload) error {
 	r.TLS = s.auto.files(r.TLS)
 	err := s.reload(r)
-	s.reloaded(err)
+	s.reloaded(r.AcknowledgedConditions, err)
 	return err
 }
 
 func (s *Server) reload(r Reload) error {
 	if err := r.Compaction.Check(); err != nil {
+		return err
+	}
+	if err := checkAcknowledged(r.AcknowledgedConditions); err != nil {
 		return err
 	}
 	if s.certs != nil {

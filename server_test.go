@@ -109,6 +109,11 @@ func TestSenselessValues(t *testing.T) {
 			"Config.Backups.FullInterval is 1s|at least 5s, which is Config.Backups.Interval",
 		},
 		{
+			sqlstore.Config{AcknowledgedConditions: []string{"BackupStale", "Corrupt"}},
+			"Config.AcknowledgedConditions|Corrupt cannot be acknowledged",
+		},
+		{sqlstore.Config{AcknowledgedConditions: []string{"Tired"}}, "\"Tired\" is not a condition|BackupStale"},
+		{
 			sqlstore.Config{HostWhitelist: []string{"a", "*.example.com"}},
 			"Config.HostWhitelist|\"*.example.com\"|pattern",
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type state struct {
 	mu                  sync.Mutex
 	generation, inForce int64
 	refused             *conditions.Fault
+	acknowledged        []string
 	stage               conditions.Stage
 	waiting             error
 	waits               chan struct{} // closed once the start has waited for the database
@@ -45,6 +47,7 @@ func (s *Server) monitorConditions(cfg *Config) {
 	st := &s.state
 	st.generation, st.inForce = 1, 1
 	st.name, st.passwordFile = cfg.Name, cfg.DatastorePasswordFile
+	st.acknowledged = slices.Clone(cfg.AcknowledgedConditions)
 	if st.name == "" {
 		st.name = "default"
 	}
@@ -62,7 +65,7 @@ func (s *Server) inputs(now time.Time) *conditions.Inputs {
 	st.mu.Lock()
 	in := &conditions.Inputs{
 		Generation: st.generation, InForce: st.inForce, Refused: st.refused,
-		Stage: st.stage, Waiting: st.waiting, Setup: st.setup,
+		Stage: st.stage, Waiting: st.waiting, Setup: st.setup, Acknowledged: st.acknowledged,
 	}
 	opened := st.store
 	st.mu.Unlock()
@@ -196,14 +199,14 @@ func (r *compacting) settings() string {
 	return fmt.Sprintf("%s and keeps %s", c.Mode, c.Retention)
 }
 
-// reloaded records a reload and its result.
-func (s *Server) reloaded(err error) {
+// reloaded records a reload and its result. acknowledged counts if err is nil.
+func (s *Server) reloaded(acknowledged []string, err error) {
 	st := &s.state
 	st.mu.Lock()
 	st.generation++
 	st.refused = refusal(err)
 	if err == nil {
-		st.inForce = st.generation
+		st.inForce, st.acknowledged = st.generation, slices.Clone(acknowledged)
 		st.setup = s.setup()
 	}
 	st.mu.Unlock()
@@ -212,7 +215,7 @@ func (s *Server) reloaded(err error) {
 
 // RefuseReload reports in the conditions that new settings were rejected before they reached [Server.Reload], and why.
 // Their generation is not accepted, and the previous settings stay in force. err must not contain secrets.
-func (s *Server) RefuseReload(err error) { s.reloaded(err) }
+func (s *Server) RefuseReload(err error) { s.reloaded(nil, err) }
 
 // refusal returns why a reload was refused.
 func refusal(err error) *conditions.Fault {
@@ -318,6 +321,8 @@ type Condition struct {
 	Reason string `json:"reason"`
 	// Message tells an operator what the condition means and what to do about it.
 	Message string `json:"message"`
+	// Acknowledged reports that Config.AcknowledgedConditions lists the type.
+	Acknowledged bool `json:"acknowledged,omitempty"`
 }
 
 // Conditions returns the conditions that the server last observed, at most about a second ago.
@@ -339,7 +344,7 @@ func published(all []conditions.Condition) []Condition {
 	out := make([]Condition, len(all))
 	for i, c := range all {
 		out[i] = Condition{
-			c.Type, string(c.Status), c.ObservedGeneration, c.LastTransitionTime, c.Reason, c.Message,
+			c.Type, string(c.Status), c.ObservedGeneration, c.LastTransitionTime, c.Reason, c.Message, c.Acknowledged,
 		}
 	}
 	return out

@@ -304,10 +304,28 @@ func TestStatusOfPageChecksums(t *testing.T) {
 		false: "NoPageChecksums True DataChecksumsOff", true: "no NoPageChecksums",
 	} {
 		server := pgserver.Start(t, pgserver.Options{PageChecksums: checksums})
-		s, _ := start(t, sqlstore.Config{Datastore: server.Database(t)})
+		s, _ := start(t, sqlstore.Config{
+			Datastore: server.Database(t), AcknowledgedConditions: []string{"NoPageChecksums"},
+		})
 		eventually(t, "the server has verified its database", func() error {
 			return holds(s.Status(t.Context()), want, "Ready True Ready")
 		})
+		if checksums {
+			continue
+		}
+		if c := find(s.Conditions(), "NoPageChecksums"); !c.Acknowledged {
+			t.Errorf("%+v is not acknowledged", c)
+		}
+		if err := s.Reload(sqlstore.Reload{AcknowledgedConditions: []string{"Ready"}}); !errors.Is(err,
+			sqlstore.ErrConfig) {
+			t.Errorf("Ready is acknowledged: %v", err)
+		}
+		if err := s.Reload(sqlstore.Reload{}); err != nil {
+			t.Fatal(err)
+		}
+		if c := find(s.Conditions(), "NoPageChecksums"); c.Acknowledged {
+			t.Errorf("%+v is acknowledged after a reload without", c)
+		}
 	}
 }
 

@@ -156,6 +156,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"duration above which a request is logged as slow; 0 logs none")
 	f.DurationVar(&c.WarningApplyDuration, "warning-apply-duration", 100*time.Millisecond,
 		"duration above which a commit is logged, and counted, as slow; 0 logs none")
+	f.StringSliceVar(&c.AcknowledgedConditions, "acknowledged-conditions", nil, "conditions, such as NoPageChecksums, "+
+		"that are known and no cause for alarm: reported and marked, but logged at INFO")
 	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive, which adds histograms of call durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 

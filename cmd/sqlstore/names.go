@@ -60,6 +60,7 @@ var flagOf = map[string]string{
 	"Backups.Recipients":             "backup-recipient",
 	"NoPageChecksums":                "no-page-checksums",
 	"UnsafeNoFsync":                  "unsafe-no-fsync",
+	"AcknowledgedConditions":         "acknowledged-conditions",
 	"ExtensiveMetrics":               "metrics",
 	"WarningUnaryRequestDuration":    "warning-unary-request-duration",
 	"WarningApplyDuration":           "warning-apply-duration",

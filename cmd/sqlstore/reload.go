@@ -16,7 +16,7 @@ import (
 var reloadable = []string{
 	"log-level", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention",
 	"cert-file", "key-file", "trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname",
-	"client-cert-allowed-cn",
+	"client-cert-allowed-cn", "acknowledged-conditions",
 }
 
 // reloader reads the configuration file again on SIGHUP.
@@ -60,7 +60,7 @@ func (r *reloader) reload() {
 	c := &next.config
 	if err := r.server.Reload(sqlstore.Reload{
 		QuotaBytes: c.QuotaBytes, TLS: c.TLS,
-		Compaction: c.Compaction,
+		Compaction: c.Compaction, AcknowledgedConditions: c.AcknowledgedConditions,
 	}); err != nil {
 		r.log.Error("settings not reloaded", "error", err)
 		return

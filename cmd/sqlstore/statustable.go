@@ -39,11 +39,14 @@ func printTable(w io.Writer, answers []answer) error {
 		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			name := c.Type
-			if !c.Good() {
+			name, status := c.Type, string(c.Status)
+			switch c.Mark() {
+			case "-":
 				name = "! " + name
+			case "~":
+				status += ", acknowledged"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", name, c.Status,
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", name, status,
 				ageOf(r.Time.Sub(c.LastTransitionTime)), c.ObservedGeneration, c.Reason, cell(c.Message))
 		}
 		if err := table.Flush(); err != nil {

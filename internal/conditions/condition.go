@@ -1,7 +1,9 @@
 package conditions
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -77,11 +79,45 @@ type Condition struct {
 	Reason string `json:"reason"`
 	// Message tells an operator what the condition means and what to do about it.
 	Message string `json:"message"`
+	// Acknowledged reports that the operator knows of the condition, which is therefore no cause for alarm.
+	Acknowledged bool `json:"acknowledged,omitempty"`
 }
 
 // Good reports whether c has the status of a healthy server.
 func (c *Condition) Good() bool {
 	return (c.Status == True) != slices.Contains(Negative, c.Type)
+}
+
+// Mark is how c appears in lists: "+" if it is good, "~" if it is not but acknowledged, "-" otherwise.
+func (c *Condition) Mark() string {
+	switch {
+	case c.Good():
+		return "+"
+	case c.Acknowledged:
+		return "~"
+	}
+	return "-"
+}
+
+// Acknowledgeable are the types that an operator may acknowledge: the server serves reads and writes meanwhile.
+var Acknowledgeable = []string{
+	ConnectionsRefused, NoPageChecksums, CompactionStalled, CheckpointStalled, WatchLagging, CertificateExpiring,
+	AuditLogFailing, BackupStale,
+}
+
+// CheckAcknowledged returns an error if one of the types cannot be acknowledged.
+func CheckAcknowledged(types []string) error {
+	for _, kind := range types {
+		switch {
+		case slices.Contains(Acknowledgeable, kind):
+		case slices.Contains(Negative, kind), slices.Contains(Positive, kind):
+			return fmt.Errorf("%s cannot be acknowledged, because the server does not serve clients as it should "+
+				"meanwhile: name some of %s", kind, strings.Join(Acknowledgeable, ", "))
+		default:
+			return fmt.Errorf("%q is not a condition: name some of %s", kind, strings.Join(Acknowledgeable, ", "))
+		}
+	}
+	return nil
 }
 
 // Find returns the condition of a type, or nil if there is none.

@@ -10,6 +10,9 @@
 // that reload's generation. All others describe the generation in force. If theirs is smaller than Accepted's, the
 // newest settings are not in use.
 //
+// An operator can acknowledge some of the negative conditions ([Acknowledgeable]). An acknowledged one is reported as
+// before, and marked; it is logged at INFO, not at WARN.
+//
 // lastTransitionTime changes only when a condition's status changes, or a negative condition appears, whatever happens
 // to its reason and message. This package knows nothing of servers: the caller fills in [Inputs].
 package conditions

@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
@@ -40,6 +41,8 @@ type Inputs struct {
 	// Generation is the newest one requested, InForce the one in use. Refused is why they differ.
 	Generation, InForce int64
 	Refused             *Fault
+	// Acknowledged are the types of conditions that the configuration acknowledges.
+	Acknowledged []string
 
 	Stage Stage
 	// Waiting is why the database is not usable yet, while starting; nil before the first attempt.
@@ -72,6 +75,7 @@ func (in *Inputs) stopping(last *Inputs) *Inputs {
 	retained := *last
 	retained.Stage = in.Stage
 	retained.Generation, retained.InForce, retained.Refused = in.Generation, in.InForce, in.Refused
+	retained.Acknowledged = in.Acknowledged
 	return &retained
 }
 
@@ -96,7 +100,9 @@ func (in *Inputs) Conditions() []Condition {
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {
-			all = append(all, in.served(kind, True, *fault))
+			c := in.served(kind, True, *fault)
+			c.Acknowledged = slices.Contains(in.Acknowledged, kind)
+			all = append(all, c)
 		}
 	}
 	return all

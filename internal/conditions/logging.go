@@ -26,7 +26,10 @@ func logChanges(log *slog.Logger, before, changed []Condition) {
 				attrs = append(attrs, "message", c.Message)
 			}
 			level, message := badLevel(c), "condition failing"
-			if level < slog.LevelWarn {
+			switch {
+			case c.Acknowledged:
+				message = "condition failing, as acknowledged"
+			case level < slog.LevelWarn:
 				message = "condition changed"
 			}
 			log.Log(context.Background(), level, message, attrs...)
@@ -39,7 +42,7 @@ func badLevel(c *Condition) slog.Level {
 	switch {
 	case c.Status == Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
 		return slog.LevelDebug
-	case c.Reason == ReasonStarting, c.Reason == ReasonStopping:
+	case c.Reason == ReasonStarting, c.Reason == ReasonStopping, c.Acknowledged:
 		return slog.LevelInfo
 	case slices.Contains(errorTypes, c.Type):
 		return slog.LevelError

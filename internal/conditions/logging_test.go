@@ -62,6 +62,18 @@ func TestChangesAreLogged(t *testing.T) {
 			`level=INFO msg="condition recovered" type=NoSpace status=False was=DiskFull after=3s`,
 			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
 		)
+		now.Acknowledged = []string{conditions.BackupStale}
+		now.Lagging = &conditions.Fault{Reason: "Slow", Message: "behind"}
+		now.Backup = &conditions.Fault{Reason: "Old", Message: "late"}
+		check(
+			`level=WARN msg="condition failing" type=WatchLagging status=True reason=Slow message=behind`,
+			`level=INFO msg="condition failing, as acknowledged" type=BackupStale status=True reason=Old message=late`,
+		)
+		now.Lagging, now.Backup = nil, nil
+		check(
+			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
+			`level=INFO msg="condition recovered" type=BackupStale status=False was=Old after=3s`,
+		)
 		now.Stage = conditions.Stopping
 		check(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping ` +
 			`message="the server is stopping: ` +

@@ -25,19 +25,26 @@ type Conditions interface {
 // conditionGauges exports conditions like kube-state-metrics does for Kubernetes' objects: 1 for the status that a
 // condition has, 0 for the two others. An absent negative condition counts as False.
 type conditionGauges struct {
-	from Conditions
-	desc *prometheus.Desc
+	from                 Conditions
+	desc, acknowledgment *prometheus.Desc
 }
 
 // WatchConditions adds the conditions.
 func (m *Metrics) WatchConditions(from Conditions) {
-	m.Registry.MustRegister(&conditionGauges{from, prometheus.NewDesc(
-		"sqlstore_condition", "1 for the status that a condition has, as in /status.", []string{"type", "status"},
-		nil)})
+	m.Registry.MustRegister(&conditionGauges{
+		from,
+		prometheus.NewDesc("sqlstore_condition", "1 for the status that a condition has, as in /status.",
+			[]string{"type", "status"}, nil),
+		prometheus.NewDesc("sqlstore_condition_acknowledged",
+			"1 while a condition is True and acknowledged, so that no alert is needed.", []string{"type"}, nil),
+	})
 }
 
 // Describe implements [prometheus.Collector].
-func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) {
+	out <- g.desc
+	out <- g.acknowledgment
+}
 
 // Collect implements [prometheus.Collector].
 func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
@@ -56,6 +63,11 @@ func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, kind := range conditions.Negative {
 		collect(kind, conditions.False)
+	}
+	for _, kind := range conditions.Acknowledgeable {
+		c := conditions.Find(all, kind)
+		out <- prometheus.MustNewConstMetric(g.acknowledgment, prometheus.GaugeValue,
+			bit(c != nil && c.Acknowledged), kind)
 	}
 }
 
@@ -85,11 +97,7 @@ func lines(r *conditions.Report) string {
 	var out strings.Builder
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
-		mark := '-'
-		if c.Good() {
-			mark = '+'
-		}
-		fmt.Fprintf(&out, "[%c]%s %s %s: %s\n", mark, c.Type, c.Status, c.Reason, oneLine(c.Message))
+		fmt.Fprintf(&out, "[%s]%s %s %s: %s\n", c.Mark(), c.Type, c.Status, c.Reason, oneLine(c.Message))
 	}
 	if r.Compaction != nil {
 		fmt.Fprintf(&out, "[i]compactor %s\n", r.Compaction)

@@ -65,6 +65,8 @@ func TestConditionsAreExported(t *testing.T) {
 	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmNoSpace}); err != nil {
 		t.Fatal(err)
 	}
+	from.inputs.Acknowledged = []string{conditions.NoPageChecksums, conditions.BackupStale}
+	from.inputs.Bare = &conditions.Fault{Reason: "Off", Message: "none"}
 	code, body := request(t, h, http.MethodGet, "/status")
 	var r conditions.Report
 	if err := json.Unmarshal([]byte(body), &r); err != nil || code != http.StatusOK {
@@ -81,7 +83,8 @@ func TestConditionsAreExported(t *testing.T) {
 	for _, want := range []string{
 		"[+]linearizable_read ok", "[+]Accepted True Accepted: the configuration is valid",
 		"[-]Ready False NoSpace: disarm it; soon",
-		"[-]NoSpace True AlarmRaised: disarm it; soon", "[i]compactor mode=off leads=false compacted=0 purged=0",
+		"[-]NoSpace True AlarmRaised: disarm it; soon", "[~]NoPageChecksums True Off: none",
+		"[i]compactor mode=off leads=false compacted=0 purged=0",
 	} {
 		if code != http.StatusServiceUnavailable || !slices.Contains(strings.Split(body, "\n"), want) {
 			t.Errorf("/readyz?verbose: %d without %q:\n%s", code, want, body)
@@ -95,6 +98,9 @@ func TestConditionsAreExported(t *testing.T) {
 		`sqlstore_condition{status="True",type="NoSpace"} 1`, `sqlstore_condition{status="Unknown",type="NoSpace"} 0`,
 		`sqlstore_condition{status="True",type="CertificateExpiring"} 0`,
 		`sqlstore_condition{status="False",type="CertificateExpiring"} 1`,
+		`sqlstore_condition{status="True",type="NoPageChecksums"} 1`,
+		`sqlstore_condition_acknowledged{type="NoPageChecksums"} 1`,
+		`sqlstore_condition_acknowledged{type="BackupStale"} 0`,
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("/metrics without %s", want)
