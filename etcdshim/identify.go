@@ -119,18 +119,6 @@ func open(method string) bool {
 	return method == "/etcdserverpb.Auth/Authenticate" || strings.HasPrefix(method, "/grpc.health.")
 }
 
-func (c *callers) unary(
-	ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
-) (any, error) {
-	if !open(info.FullMethod) {
-		var err error
-		if ctx, err = c.identify(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return handle(ctx, req)
-}
-
 // stream identifies the caller once. Streams of many requests do it again for each of them.
 func (c *callers) stream(
 	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,

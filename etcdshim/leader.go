@@ -46,27 +46,27 @@ func requiresLeader(ctx context.Context) bool {
 	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
 }
 
-func (l *leadership) unary(
-	ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
-) (any, error) {
+// within bounds the time of a request. cancel is nil if there is nothing to cancel.
+func (l *leadership) within(ctx context.Context, method string, req any) (
+	bounded context.Context, cancel context.CancelFunc, err error,
+) {
 	none := l.none()
 	if none == nil {
-		return handle(ctx, req)
+		return ctx, nil, nil
 	}
 	if err := require(ctx, none); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	limit, bounded := limitOf(info.FullMethod, req)
+	limit, limited := limitOf(method, req)
 	deadline, ok := ctx.Deadline()
 	switch left := time.Until(deadline); {
-	case !bounded || !ok && limit == forever:
-		return handle(ctx, req)
+	case !limited || !ok && limit == forever:
+		return ctx, nil, nil
 	case ok:
 		limit = min(limit, max(left-haste, left/2))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, rpctypes.ErrGRPCTimeout)
-	defer cancel()
-	return handle(ctx, req)
+	ctx, cancel = context.WithTimeoutCause(ctx, limit, rpctypes.ErrGRPCTimeout)
+	return ctx, cancel, nil
 }
 
 const forever time.Duration = 1<<63 - 1

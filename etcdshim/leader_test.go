@@ -192,7 +192,7 @@ func TestUnavailableWithinTheDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &leadership{newReach().noLeader}
+				l := &admission{&leadership{newReach().noLeader}, &callers{}}
 				ctx := t.Context()
 				if c.deadline != 0 {
 					var cancel context.CancelFunc
@@ -217,7 +217,7 @@ func slow(ctx context.Context, _ any) (any, error) {
 
 // A call that the client ends keeps its status, and no error of the database makes clientv3 retry a write.
 func TestErrorsOfTheDatabase(t *testing.T) {
-	l := &leadership{newReach().noLeader}
+	l := &admission{&leadership{newReach().noLeader}, &callers{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.unary(ctx, &putRequest{}, &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Put"},

@@ -160,16 +160,16 @@ func (o *Options) callers() *callers {
 }
 
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
-	leader, who := &leadership{o.NoLeader}, o.callers()
+	admit := &admission{&leadership{o.NoLeader}, o.callers()}
+	if o.WarningDuration > 0 {
+		calls.slow = newSlowCalls(o)
+	}
 	unary, streams := []grpc.UnaryServerInterceptor{calls.unary}, []grpc.StreamServerInterceptor{calls.stream}
 	if o.Tracer != nil {
 		t := traced{o.Tracer}
 		unary, streams = append(unary, t.unary), append(streams, t.stream)
 	}
 	unary, streams = append(unary, o.UnaryInterceptors...), append(streams, o.StreamInterceptors...)
-	if o.WarningDuration > 0 {
-		unary = append(unary, newSlowCalls(o).unary)
-	}
 	if o.Audit != nil {
 		log := auditor{o.Audit}
 		unary, streams = append(unary, log.unary), append(streams, log.stream)
@@ -182,7 +182,7 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.KeepaliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
-		grpc.ChainUnaryInterceptor(append(unary, leader.unary, wanted, who.unary)...),
-		grpc.ChainStreamInterceptor(append(streams, leader.stream, wantedStream, who.stream)...),
+		grpc.ChainUnaryInterceptor(append(unary, admit.unary)...),
+		grpc.ChainStreamInterceptor(append(streams, admit.leader.stream, wantedStream, admit.callers.stream)...),
 	}, o.ServerOptions...)
 }
