@@ -216,7 +216,7 @@ func (q *queue) join(batch []*call, bytes int64) []*call {
 		if l, ok := c.op.(leasing); ok && len(l.leases(nil)) > 0 {
 			break
 		}
-		if c.ctx.Err() == nil {
+		if !c.left.Load() {
 			batch, bytes = append(batch, c), bytes-c.bytes
 		}
 	}

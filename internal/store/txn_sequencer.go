@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -42,6 +43,9 @@ type call struct {
 	keys   int32 // roughly how many it scans without naming them
 	ended  bool  // it revokes a lease that has ended
 	queued bool  // guarded by queue.mu
+	// left is set once the caller is gone. It costs less to read than the state of ctx, which is a chain of objects in
+	// the cache of another processor.
+	left atomic.Bool
 }
 
 func (s *Store) newCall(ctx context.Context, op operation) *call {
@@ -96,6 +100,7 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	case <-c.done:
 		return c.rev, c.err
 	case <-ctx.Done():
+		c.left.Store(true)
 		q.queue.abandon(c)
 		c.waits.end(ctx.Err())
 		return 0, ctx.Err()
@@ -111,7 +116,7 @@ func (q *sequencer) run() {
 		}
 		retained := batch[:0]
 		for _, c := range batch {
-			if c.ctx.Err() == nil {
+			if !c.left.Load() {
 				retained = append(retained, c)
 			}
 		}
@@ -163,8 +168,8 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 		if err != nil {
 			c.err = err
 		}
-		if left := c.ctx.Err(); left != nil && isConflict(err) {
-			c.err = left // the batch ran out of tries, or was not tried again, without this caller
+		if isConflict(err) && c.ctx.Err() != nil {
+			c.err = c.ctx.Err() // the batch ran out of tries, or was not tried again, without this caller
 		}
 		close(c.done)
 	}
