@@ -137,6 +137,7 @@ func TestPostgresObjects(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("objects %q, want %q", got, want)
 	}
+	checkViews(t, db)
 	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, "+
 		"version, lease, previous_version, batch, value, checksum, written_at) SELECT 99, 0, substr(k, 1, 2600) || "+
 		"sha256(k), k, false, 99, 1, 0, 0, 1, 'v', 0, 0 FROM "+

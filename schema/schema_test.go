@@ -150,10 +150,52 @@ func TestObjects(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("objects %q, want %q", got, want)
 	}
+	checkViews(t, db)
 	for _, from := range []string{"objects", "object_versions"} {
 		got := strs(t, db, "SELECT committed_at FROM "+from+" WHERE key = CAST('plain' AS BLOB)")
 		if want := []string{"2026-11-23 14:03:00.123"}; !slices.Equal(got, want) {
 			t.Errorf("times %q in %s, want %q", got, from, want)
 		}
 	}
+}
+
+// checkViews runs one statement that is documented for both databases, after a key "gone" was put and deleted.
+func checkViews(t *testing.T, db *sql.DB) {
+	t.Helper()
+	got := strs(t, db, `SELECT namespace || '|' || name || '|' || resource_version || '|' || version || '|' || bytes
+		|| '|' || coalesce(text, '-') FROM object_history
+		WHERE key_text = '/registry/pods/default/gone' AND committed_at < '2100-01-01' ORDER BY resource_version, ordinal`)
+	want := []string{"/registry/pods/default/|gone|3|1|28|v", "/registry/pods/default/|gone|6|1|27|-"}
+	if !slices.Equal(got, want) {
+		t.Errorf("history %q, want %q", got, want)
+	}
+	got = strs(t, db, "SELECT key_text FROM object_history WHERE deleted")
+	if want := []string{"/registry/pods/default/gone"}; !slices.Equal(got, want) {
+		t.Errorf("deleted %q, want %q", got, want)
+	}
+	want = strings.Fields(`namespace name key_text resource_version create_revision version lease bytes text key value
+		committed_at`)
+	if got := columns(t, db, "objects"); !slices.Equal(got, want) {
+		t.Errorf("objects has the columns %q, want %q", got, want)
+	}
+	want = slices.Insert(slices.Clone(want), 4, "ordinal", "deleted")
+	if got := columns(t, db, "object_history"); !slices.Equal(slices.DeleteFunc(got, isID), want) {
+		t.Errorf("object_history has the columns %q, want %q", got, want)
+	}
+}
+
+func isID(column string) bool { return column == "id" }
+
+func columns(t *testing.T, db *sql.DB, table string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err := errors.Join(err, rows.Err()); err != nil {
+		t.Fatal(err)
+	}
+	return columns
 }

@@ -259,35 +259,44 @@ COMMENT ON COLUMN auth_tokens.revision IS 'at which the password was checked';
 COMMENT ON COLUMN auth_tokens.ttl IS 'without use, in milliseconds';
 COMMENT ON COLUMN auth_tokens.expires_at IS 'by this server''s clock';
 
--- For people: the objects that exist now. The name is the part after the last '/', the namespace everything before it.
--- UTF-8 is shown as text, other bytes with escapes; no function distinguishes the two without an error, hence the
--- expressions.
-CREATE VIEW objects AS
-SELECT regexp_replace(k.text, '[^/]*$', '') AS namespace, regexp_replace(k.text, '^.*/', '') AS name,
-       n.resource_version, n.create_revision, n.version, n.lease, t.text, COALESCE(v.long_key, v.key) AS key, v.value,
+-- UTF-8 as text, other bytes with escapes; no function distinguishes the two without an error, hence the expression.
+CREATE FUNCTION text_of(bytes bytea) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN getdatabaseencoding() = 'UTF8' AND encode(bytes, 'hex') ~
+        '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]'
+        '|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){2})*$'
+        THEN convert_from(bytes, 'UTF8') ELSE encode(bytes, 'escape') END
+$$;
+COMMENT ON FUNCTION text_of(bytea) IS 'bytes for people: with escapes where they are not UTF-8';
+
+-- For people: every version, with text in place of bytes. On SQLite both views have the same columns.
+CREATE VIEW object_history AS
+SELECT regexp_replace(k.key_text, '[^/]*$', '') AS namespace, regexp_replace(k.key_text, '^.*/', '') AS name,
+       k.key_text, v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease,
+       octet_length(COALESCE(v.long_key, v.key)) + COALESCE(octet_length(v.value), 0) AS bytes,
+       text_of(v.value) AS text, COALESCE(v.long_key, v.key) AS key, v.value,
        to_timestamp(v.written_at / 1000.0) AS committed_at
+FROM object_versions AS v CROSS JOIN LATERAL (SELECT text_of(COALESCE(v.long_key, v.key)) AS key_text) AS k;
+COMMENT ON VIEW object_history IS 'every version that is not compacted, for people';
+COMMENT ON COLUMN object_history.namespace IS 'the key up to its last ''/''';
+COMMENT ON COLUMN object_history.name IS 'the part of the key after its last ''/''';
+COMMENT ON COLUMN object_history.key_text IS 'the key, with escapes for bytes that are not UTF-8';
+COMMENT ON COLUMN object_history.deleted IS 'true on a tombstone';
+COMMENT ON COLUMN object_history.bytes IS 'length of key and value';
+COMMENT ON COLUMN object_history.text IS 'the value, with escapes for bytes that are not UTF-8';
+COMMENT ON COLUMN object_history.key IS 'as stored';
+COMMENT ON COLUMN object_history.value IS 'as stored';
+COMMENT ON COLUMN object_history.committed_at IS 'when this version was committed';
+
+CREATE VIEW objects AS
+SELECT v.namespace, v.name, v.key_text, v.resource_version, v.create_revision, v.version, v.lease, v.bytes, v.text,
+       v.key, v.value, v.committed_at
 FROM (
-    SELECT DISTINCT ON (key) key, resource_version, ordinal, deleted, create_revision, version, lease
+    SELECT DISTINCT ON (key) resource_version, ordinal, deleted
     FROM object_versions ORDER BY key, resource_version DESC, ordinal DESC
 ) AS n
-JOIN object_versions AS v USING (resource_version, ordinal)
-CROSS JOIN LATERAL (SELECT CASE WHEN getdatabaseencoding() = 'UTF8' AND encode(COALESCE(v.long_key, v.key), 'hex') ~
-    '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]'
-    '|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){2})*$'
-    THEN convert_from(COALESCE(v.long_key, v.key), 'UTF8')
-    ELSE encode(COALESCE(v.long_key, v.key), 'escape') END AS text) AS k
-CROSS JOIN LATERAL (SELECT CASE WHEN getdatabaseencoding() = 'UTF8' AND encode(v.value, 'hex') ~
-    '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]'
-    '|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){2})*$'
-    THEN convert_from(v.value, 'UTF8') ELSE encode(v.value, 'escape') END AS text) AS t
+JOIN object_history AS v USING (resource_version, ordinal)
 WHERE NOT n.deleted;
-COMMENT ON VIEW objects IS 'the objects that exist now, for people';
-COMMENT ON COLUMN objects.namespace IS 'the key up to its last ''/''';
-COMMENT ON COLUMN objects.name IS 'the part of the key after its last ''/''';
-COMMENT ON COLUMN objects.text IS 'the value, with escapes for bytes that are not UTF-8';
-COMMENT ON COLUMN objects.key IS 'as stored: WHERE key = ''/registry/pods/default/nginx'' uses the index';
-COMMENT ON COLUMN objects.value IS 'as stored';
-COMMENT ON COLUMN objects.committed_at IS 'when this version was committed';
+COMMENT ON VIEW objects IS 'the objects that exist now, for people; its columns are those of object_history';
 
 CREATE VIEW auth_rights AS
 SELECT encode(u.name, 'escape') AS user_name, encode(r.role_name, 'escape') AS role_name,

@@ -132,14 +132,22 @@ CREATE TABLE auth_tokens (
     expires_at INTEGER NOT NULL  -- in milliseconds since 1970
 ) WITHOUT ROWID;
 
--- For people: the objects that exist now. The name is the part after the last '/', the namespace everything before it.
+-- For people: every version, with text in place of bytes. The name is the part of the key after the last '/', the
+-- namespace everything before it. On Postgres both views have the same columns, but no id.
+CREATE VIEW object_history AS
+SELECT rtrim(k.key_text, replace(k.key_text, '/', '')) AS namespace,
+       substr(k.key_text, length(rtrim(k.key_text, replace(k.key_text, '/', ''))) + 1) AS name, k.key_text,
+       v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease,
+       length(v.key) + coalesce(length(v.value), 0) AS bytes, CAST(v.value AS TEXT) AS text, v.key, v.value,
+       v.committed_at, v.id
+FROM object_versions AS v JOIN (SELECT id, CAST(key AS TEXT) AS key_text FROM object_versions) AS k ON k.id = v.id;
+
+-- For people: the objects that exist now.
 CREATE VIEW objects AS
-SELECT rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', '')) AS namespace,
-       substr(CAST(v.key AS TEXT),
-              length(rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', ''))) + 1) AS name,
-       v.resource_version, v.create_revision, v.version, v.lease, v.key, v.value, v.committed_at
+SELECT v.namespace, v.name, v.key_text, v.resource_version, v.create_revision, v.version, v.lease, v.bytes, v.text,
+       v.key, v.value, v.committed_at
 FROM (SELECT max(id) AS id, deleted FROM object_versions GROUP BY key HAVING deleted = 0) AS n
-JOIN object_versions AS v ON v.id = n.id;
+JOIN object_history AS v ON v.id = n.id;
 
 -- For people: who may do what.
 CREATE VIEW auth_rights AS
