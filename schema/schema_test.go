@@ -164,7 +164,8 @@ func checkViews(t *testing.T, db *sql.DB) {
 	t.Helper()
 	got := strs(t, db, `SELECT namespace || '|' || name || '|' || resource_version || '|' || version || '|' || bytes
 		|| '|' || coalesce(text, '-') FROM object_history
-		WHERE key_text = '/registry/pods/default/gone' AND committed_at < '2100-01-01' ORDER BY resource_version, ordinal`)
+		WHERE key_text = '/registry/pods/default/gone' AND committed_at < '2100-01-01'
+		ORDER BY resource_version, ordinal`)
 	want := []string{"/registry/pods/default/|gone|3|1|28|v", "/registry/pods/default/|gone|6|1|27|-"}
 	if !slices.Equal(got, want) {
 		t.Errorf("history %q, want %q", got, want)
