@@ -34,6 +34,7 @@ type container struct {
 	name     string
 	hostPort string
 	settings []string
+	secret   string   // initdb's password
 	pages    []string // arguments of initdb
 	memory   bool     // Options.Memory
 	primary  string   // connection string of the server to follow, empty on a primary
@@ -58,7 +59,7 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 			return nil, err
 		}
 	}
-	c.pages = o.pages(version)
+	c.pages, c.secret = o.pages(version), secret(version)
 	return c, c.identify()
 }
 
@@ -102,7 +103,7 @@ func (c *container) create(ctx context.Context) error {
 		Image: c.image,
 		Name:  c.name,
 		Env: map[string]string{
-			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": secret, "PRIMARY_CONNINFO": c.primary,
+			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": c.secret, "PRIMARY_CONNINFO": c.primary,
 			// an empty cluster is quickly recreated; later writes are synced
 			"POSTGRES_INITDB_ARGS": strings.Join(append([]string{"--no-sync"}, c.pages...), " "),
 		},

@@ -85,7 +85,7 @@ func (l *local) command(ctx context.Context, program string, args ...string) *ex
 // create makes the cluster, as a copy of the primary if there is one.
 func (l *local) create(ctx context.Context) error {
 	pwfile := filepath.Join(l.dir, "password")
-	if err := os.WriteFile(pwfile, []byte(secret+"\n"), 0o644); err != nil { // for the other user to read
+	if err := os.WriteFile(pwfile, []byte(secret(l.version)+"\n"), 0o644); err != nil { // for the other user to read
 		return err
 	}
 	cmd := l.command(ctx, "initdb", "--pgdata="+l.data(), "--username="+superuser, "--pwfile="+pwfile,

@@ -19,9 +19,9 @@ import (
 const (
 	superuser = "postgres"
 	password  = "pgserver"
-	// secret is what Postgres stores of the password: SCRAM with 1 iteration instead of 4096, which take most of a
+	// verifier is what Postgres stores of the password: SCRAM with 1 iteration instead of 4096, which take most of a
 	// login's time.
-	secret = "SCRAM-SHA-256$1:c3Fsc3RvcmUtdGVzdC0wMQ==$" +
+	verifier = "SCRAM-SHA-256$1:c3Fsc3RvcmUtdGVzdC0wMQ==$" +
 		"jMjPJNUt+1D9gI1r2mcYlgsnwEjBEcVAaHqq6R/XvyQ=:KEjKNU6S524k1Vdl3pkzeYzP8i1imbn9eVq4zWkU2cI="
 )
 
@@ -54,6 +54,14 @@ func (o *Options) pages(version string) []string {
 		return []string{"--no-data-checksums"}
 	}
 	return nil
+}
+
+// secret returns what initdb of this major version reads as the password: up to 13, at most 99 bytes.
+func secret(version string) string {
+	if n, err := strconv.Atoi(version); err == nil && n <= 13 {
+		return password
+	}
+	return verifier
 }
 
 // Server is a Postgres server dedicated to a test. Its address never changes. Its methods may be called from any
