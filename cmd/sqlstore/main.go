@@ -67,9 +67,9 @@ func command() *cobra.Command {
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())
-	root.AddCommand(serve, etcdCommand(), statusCommand(), configCommand(), schemaCommand(), tokenKeysCommand(),
-		repairCommand(), checkCommand(), importCommand(), cutoverCommand(), exportCommand(), backupCommand(),
-		restoreCommand(), revisionCommand(), versionCommand(), getCommand(), lsCommand(), historyCommand(),
-		diffCommand(), topCommand(), watchCommand())
+	root.AddCommand(serve, etcdCommand(), statusCommand(), configCommand(), doctorCommand(), schemaCommand(),
+		tokenKeysCommand(), repairCommand(), checkCommand(), importCommand(), cutoverCommand(), exportCommand(),
+		backupCommand(), restoreCommand(), revisionCommand(), versionCommand(), getCommand(), lsCommand(),
+		historyCommand(), diffCommand(), topCommand(), watchCommand())
 	return root
 }
