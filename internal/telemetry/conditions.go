@@ -111,7 +111,7 @@ func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 // /readyz and the plain /health are not, /status and /metrics show why.
 func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMux {
 	mux := http.NewServeMux()
-	m.handleCommon(mux, version, from)
+	m.handleCommon(mux, version, nil, from)
 	m.handleChecks(mux, "livez", nil)
 	m.handleReady(mux, nil, from)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {

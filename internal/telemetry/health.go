@@ -80,7 +80,7 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
 	}
 	mux := http.NewServeMux()
-	m.handleCommon(mux, version, from)
+	m.handleCommon(mux, version, s, from)
 	m.handleChecks(mux, "livez", live, serializable, writes)
 	m.handleReady(mux, ready, from, serializable, linearizable, corruption, learner, writes, database)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
@@ -94,13 +94,13 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 	return mux
 }
 
-// handleCommon serves what needs no store.
-func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditions) {
+// handleCommon serves what needs no store. s is nil while the server starts.
+func (m *Metrics) handleCommon(mux *http.ServeMux, version string, s *store.Store, from Conditions) {
 	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
 		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{EnableOpenMetrics: m.tracer != nil})))
 	handleStatus(mux, from)
 	handlePage(mux, from)
-	get(mux, "/debug/vars", vars)
+	get(mux, "/debug/vars", vars(s))
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
