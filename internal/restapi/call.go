@@ -67,6 +67,9 @@ func (c *call) serve() (err error) {
 	if err := op.parse(c.r, &c.opts); err != nil {
 		return err
 	}
+	if err := op.refuseOfReads(c.r); err != nil {
+		return err
+	}
 	return op.serve(c)
 }
 

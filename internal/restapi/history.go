@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,7 @@ var (
 
 	atTime = parameter{
 		name: "at", schema: timeSchema,
-		doc: "Read what was stored at this time, in the place of a resourceVersion.",
+		doc: "Read what was stored at this time, in the place of a resourceVersion. Not with watch=true.",
 		set: func(o *options, s string) error {
 			t, err := time.Parse(time.RFC3339, s)
 			if err != nil {
@@ -35,8 +36,32 @@ var (
 	}
 
 	historyFlag = boolean("history", "Return the versions of the object that are not compacted, oldest first: those "+
-		"after resourceVersion, and at most limit of them.", func(o *options, b bool) { o.history = b })
+		"after resourceVersion, and at most limit of them. Not with watch=true.", func(o *options, b bool) { o.history = b })
 )
+
+// ofReads are the parameters that only reads have, and of what. Ignoring them elsewhere would mislead the client.
+var ofReads = []struct {
+	parameter
+
+	of string
+}{{historyFlag, "one object"}, {atTime, "an object or a list"}}
+
+// refuseOfReads refuses the parameters of reads that this operation does not have. Errors: 400.
+func (op *operation) refuseOfReads(r *http.Request) error {
+	for _, p := range ofReads {
+		if slices.ContainsFunc(op.params, func(x parameter) bool { return x.name == p.name }) {
+			continue
+		}
+		var o options
+		if err := (&operation{params: []parameter{p.parameter}}).parse(r, &o); err != nil {
+			return err
+		}
+		if o.history || !o.at.IsZero() {
+			return badRequest("the parameter %s works only for a GET of %s without watch=true", p.name, p.of)
+		}
+	}
+	return nil
+}
 
 // pinned returns the version that was current at the time of the request. Errors: 400, [backend.ErrUnknownTime].
 func (c *call) pinned(ctx context.Context) (int64, error) {

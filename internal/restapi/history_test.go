@@ -72,6 +72,30 @@ func TestHistory(t *testing.T) {
 	s.do("GET", "/v1/objects/none?history=true", "").want(404, "NotFound")
 }
 
+// What only reads can do is refused elsewhere, not ignored.
+func TestHistoryElsewhere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	s.write("ns/k", "1")
+	const at = "at=2100-01-01T00:00:00Z"
+	for path, where := range map[string]string{
+		"GET /v1/objects/ns/?history=true":            "a GET of one object without watch",
+		"GET /v1/objects/ns/?watch=true&history":      "a GET of one object without watch",
+		"GET /v1/objects/ns/k?watch=true&history=1":   "a GET of one object without watch",
+		"GET /v1/objects/ns/k?watch=true&" + at:       "a GET of an object or a list without watch",
+		"GET /v1/objects/ns/?watch=true&" + at:        "a GET of an object or a list without watch",
+		"DELETE /v1/objects/ns/k?" + at:               "a GET of an object or a list without watch",
+		"GET /v1/objects/ns/?history=nonsense":        "nonsense",
+		"GET /v1/objects/ns/?watch=true&at=yesterday": "is not a time",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if a := s.do(method, path, "").want(400, "BadRequest"); !strings.Contains(a.body, where) {
+			t.Errorf("%s %s: %s", method, path, a.body)
+		}
+	}
+	s.do("GET", "/v1/objects/ns/?history=false", "").want(200, "")
+}
+
 // An object and a list can be read as they were at a time.
 func TestReadAtATime(t *testing.T) {
 	t.Parallel()

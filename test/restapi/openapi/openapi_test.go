@@ -112,6 +112,7 @@ func TestAnswersToWrites(t *testing.T) {
 		{"GET", "/v1/objects/?limit=1", "", "", 200},
 		{"GET", "/v1/objects/", "", "", 200},
 		{"GET", "/v1/objects/a/", "", "", 200},
+		{"GET", "/v1/objects/a/?history=true", "", "", 400},
 		{"GET", "/openapi.json", "", "", 200},
 		{"GET", "/elsewhere", "", "", 404},
 		{"POST", "/v1/objects/a/k", "", "", 405},
