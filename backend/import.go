@@ -27,8 +27,9 @@ type Importing interface {
 	SetImport(ctx context.Context, was, next Import, clusterID uint64) error
 	// SetRemaining durably stores the remaining time of all leases, in whole seconds up to their TTL. It does not pass
 	// before a server opens the database: nobody can renew a lease until then. With nil, all leases have their full TTL
-	// again. Nobody else may use the database meanwhile.
-	SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error
+	// again. It changes nothing unless was is stored, like SetImport; on a [Shared] backend, the leases of a part may
+	// have changed before another command takes over. Errors: [ErrTakenOver], those of [Tx.Commit].
+	SetRemaining(ctx context.Context, was Import, remaining map[int64]time.Duration) error
 	// Remaining returns the remaining time of leases; 0 or less for those that have ended. A lease that is missing has
 	// its full TTL when a server opens the database.
 	Remaining(ctx context.Context) (map[int64]time.Duration, error)

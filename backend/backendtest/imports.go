@@ -71,6 +71,12 @@ func testImportTakenOver(f *fixture) {
 		f.Errorf("a transaction finds the import %+v, want %+v", got, second)
 	}
 	tx.Rollback()
+	f.wantErr("set the remaining times of an import that was taken over",
+		f.b.SetRemaining(ctx, first, map[int64]time.Duration{1: time.Minute}), backend.ErrTakenOver)
+	f.wantErr("forget them", f.b.SetRemaining(ctx, first, nil), backend.ErrTakenOver)
+	if left, err := f.b.Remaining(ctx); err != nil || left[1] != 0 && left[1] <= time.Minute {
+		f.Errorf("remaining times %v, %v", left, err)
+	}
 	f.wantErr("end an import that was taken over", f.b.SetImport(ctx, first, backend.Import{}, 9), backend.ErrTakenOver)
 	if got, err := f.b.Import(ctx); err != nil || got != second {
 		f.Errorf("import %+v, %v; want %+v", got, err, second)
@@ -91,9 +97,9 @@ func testRemaining(f *fixture) {
 	f.apply(&backend.Effects{Granted: []backend.Lease{
 		{ID: -1, TTL: time.Hour}, {ID: 1, TTL: time.Hour}, {ID: 2, TTL: 9_000_000_000 * time.Second},
 	}})
-	f.ok(f.b.SetRemaining(ctx, map[int64]time.Duration{-1: time.Minute}))
+	f.ok(f.b.SetRemaining(ctx, backend.Import{}, map[int64]time.Duration{-1: time.Minute}))
 	want := map[int64]time.Duration{-1: 0, 1: 100 * time.Second, 2: 8_000_000_000 * time.Second}
-	f.ok(f.b.SetRemaining(ctx, want))
+	f.ok(f.b.SetRemaining(ctx, backend.Import{}, want))
 	if f.hooks.Reopen != nil {
 		f.b = f.hooks.Reopen(f.T, f.b)
 	}
@@ -104,7 +110,7 @@ func testRemaining(f *fixture) {
 	}
 	shared, ok := f.b.(backend.Shared)
 	if !ok {
-		f.ok(f.b.SetRemaining(ctx, nil))
+		f.ok(f.b.SetRemaining(ctx, backend.Import{}, nil))
 		if got, err := f.b.Remaining(ctx); err != nil || len(got) > 0 {
 			f.Errorf("remaining times %v, %v; want none", got, err)
 		}

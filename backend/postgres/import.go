@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -56,52 +54,53 @@ func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clust
 	if clusterID != 0 {
 		names, values = append(names, "cluster_id"), append(values, int64(clusterID))
 	}
+	return b.changeImported(ctx, "mark an import", was, changeSettings, names, values)
+}
+
+// changeImported runs a statement in a transaction in which was is stored.
+func (b *Backend) changeImported(
+	ctx context.Context, doing string, was backend.Import, statement string, args ...any,
+) error {
 	locked, err := b.Begin(ctx, backend.Needs{Import: true})
 	if err != nil {
-		return fmt.Errorf("mark an import: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if locked.Loaded().Import != was {
 		locked.Rollback()
-		return fmt.Errorf("mark an import: %w", backend.ErrTakenOver)
+		return fmt.Errorf("%s: %w", doing, backend.ErrTakenOver)
 	}
-	if err := locked.(*tx).change(ctx, changeSettings, names, values); err != nil {
-		return fmt.Errorf("mark an import: %w", err)
+	if err := locked.(*tx).change(ctx, statement, args...); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
 }
 
 // SetRemaining implements [backend.Importing].
-func (b *Backend) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
+func (b *Backend) SetRemaining(ctx context.Context, was backend.Import, remaining map[int64]time.Duration) error {
+	err := b.changeImported(ctx, "begin to store the remaining time of leases", was, endPause)
+	if err != nil || remaining == nil {
+		return err
+	}
 	now := int64(0)
-	err := b.reads.transaction(ctx, "begin to store the remaining time of leases", func(ctx context.Context,
-		tx pgx.Tx,
-	) error {
-		if _, err := tx.Exec(ctx, endPause); err != nil {
-			return err
-		}
-		return scan(ctx, tx.Conn(), func(s *scanner) error { now = s.integer(); return nil }, microsecondClock, nil)
-	})
+	err = b.reads.query(ctx, "read the time", func() {}, func(s *scanner) error {
+		now = s.integer()
+		return nil
+	}, microsecondClock)
+	if err != nil {
+		return err
+	}
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(remaining)), extensionPart) {
-		if err != nil {
-			return err
-		}
 		left := make([]int64, len(ids))
 		for i, id := range ids {
 			left[i] = int64(remaining[id] / time.Second)
 		}
-		change := func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, changeRemaining, now, ids, left)
+		err := b.changeImported(ctx, "store the remaining time of leases", was, changeRemaining, now, ids, left)
+		if err != nil {
 			return err
 		}
-		err = b.reads.transaction(ctx, "store the remaining time of leases", change)
 	}
-	if err != nil || remaining == nil {
-		return err
-	}
-	return b.reads.transaction(ctx, "store when leases were paused", func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, changeSettings, []string{"leases_paused_at"}, []int64{now})
-		return err
-	})
+	return b.changeImported(ctx, "store when leases were paused", was, changeSettings,
+		[]string{"leases_paused_at"}, []int64{now})
 }
 
 // Remaining implements [backend.Importing].

@@ -48,6 +48,15 @@ func (c *conn) imported() (i backend.Import, err error) {
 	return i, err
 }
 
+// stillImporting returns [backend.ErrTakenOver] unless was is stored.
+func (c *conn) stillImporting(was backend.Import) error {
+	now, err := c.imported()
+	if err == nil && now != was {
+		err = backend.ErrTakenOver
+	}
+	return err
+}
+
 // SetImport implements [backend.Importing].
 func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clusterID uint64) error {
 	if err := b.acquireWriter(ctx); err != nil {
@@ -55,11 +64,8 @@ func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clust
 	}
 	defer b.releaseWriter()
 	err := b.write("mark an import", func(c *conn) error {
-		switch now, err := c.imported(); {
-		case err != nil:
+		if err := c.stillImporting(was); err != nil {
 			return err
-		case now != was:
-			return backend.ErrTakenOver
 		}
 		values := map[string]int64{importSource: next.Source, importGaps: next.Gaps, importHolder: next.Holder}
 		if clusterID != 0 {
@@ -83,12 +89,15 @@ func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clust
 }
 
 // SetRemaining implements [backend.Importing].
-func (b *Backend) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
+func (b *Backend) SetRemaining(ctx context.Context, was backend.Import, remaining map[int64]time.Duration) error {
 	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
 	defer b.releaseWriter()
 	return b.write("store the remaining time of leases", func(c *conn) error {
+		if err := c.stillImporting(was); err != nil {
+			return err
+		}
 		if _, err := c.run(forgetRemaining); err != nil {
 			return err
 		}

@@ -212,7 +212,7 @@ func TestEveryTransactionHasAnID(t *testing.T) {
 		}},
 		{"a defragmentation", func() error { return b.Defragment(t.Context()) }},
 		{"an import", func() error { return b.SetImport(t.Context(), backend.Import{}, backend.Import{}, 0) }},
-		{"remaining times", func() error { return b.SetRemaining(t.Context(), nil) }},
+		{"remaining times", func() error { return b.SetRemaining(t.Context(), backend.Import{}, nil) }},
 	} {
 		before := row()
 		if err := step.f(); err != nil {

@@ -74,7 +74,11 @@ func (l *lessor) resume(ctx context.Context) error {
 	if err != nil || len(remaining) == 0 {
 		return err
 	}
-	if err := l.s.backend.SetRemaining(ctx, nil); err != nil {
+	imported, err := l.s.backend.Import(ctx)
+	if err == nil {
+		err = l.s.backend.SetRemaining(ctx, imported, nil)
+	}
+	if err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -110,7 +110,7 @@ func TestLeaseContinuesAfterAnImport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if remaining != nil {
-			if err := b.SetRemaining(t.Context(), remaining); err != nil {
+			if err := b.SetRemaining(t.Context(), backend.Import{}, remaining); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -16,9 +16,6 @@ type LeaseTimes interface {
 // setRemaining gives a target's leases their remaining time at the source, rounded up to whole seconds: none ends
 // earlier than at the source.
 func (l *loader) setRemaining(ctx context.Context, found map[int64]time.Duration) error {
-	if err := l.holds(ctx); err != nil {
-		return err
-	}
 	leases, err := l.b.Leases(ctx)
 	if err != nil {
 		return err
@@ -31,5 +28,5 @@ func (l *loader) setRemaining(ctx context.Context, found map[int64]time.Duration
 		}
 		remaining[lease.ID] = min(max(left+time.Second-1, 0).Truncate(time.Second), lease.TTL)
 	}
-	return l.b.SetRemaining(ctx, remaining)
+	return l.b.SetRemaining(ctx, l.held, remaining)
 }

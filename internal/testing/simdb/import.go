@@ -37,9 +37,13 @@ func (b *Client) SetImport(ctx context.Context, was, next backend.Import, cluste
 }
 
 // SetRemaining implements [backend.Importing].
-func (b *Client) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
+func (b *Client) SetRemaining(ctx context.Context, was backend.Import, remaining map[int64]time.Duration) error {
 	_, err := write(ctx, b, "set remaining", beginTimeout, work[struct{}]{
+		take: func(ctx context.Context, x *transaction) error { return x.acquire(ctx, clockLock) },
 		step: func(_ *server, st *state, now time.Time) (struct{}, error) {
+			if st.imports != was {
+				return struct{}{}, backend.ErrTakenOver
+			}
 			if st.paused = nil; remaining != nil {
 				st.paused = &now
 			}

@@ -24,8 +24,10 @@ type writtenTo struct {
 	write func() error
 }
 
-func (w *writtenTo) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
-	return errors.Join(w.write(), w.Backend.SetRemaining(ctx, remaining))
+func (w *writtenTo) SetRemaining(
+	ctx context.Context, was backend.Import, remaining map[int64]time.Duration,
+) error {
+	return errors.Join(w.write(), w.Backend.SetRemaining(ctx, was, remaining))
 }
 
 // A write that comes at the end of a cut-over makes it fail, instead of being lost.
