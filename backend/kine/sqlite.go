@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -124,10 +125,21 @@ func (s sqlite) write(ctx context.Context, f func(*sql.Tx) error) error {
 	if err == nil {
 		err = syncFile(filepath.Dir(string(s)))
 	}
-	if err != nil {
-		_ = os.Remove(string(partial))
+	if err == nil {
+		return nil
+	}
+	if isFull(err) {
+		err = fmt.Errorf("%w: free space on the disk of %s, and run the same command again", err, s)
+	}
+	if left := os.Remove(string(partial)); left != nil && !errors.Is(left, os.ErrNotExist) {
+		err = fmt.Errorf("%w (and remove %s, which holds data of the store: %w)", err, partial, left)
 	}
 	return err
+}
+
+func isFull(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	return ok && e.Code == sqlite3.ErrFull || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // fill writes a file, which is of no use before its end, and so needs no journal.
@@ -166,7 +178,8 @@ func inTransaction(
 		err = execute(ctx, tx, after)
 	}
 	if err != nil {
-		return errors.Join(err, tx.Rollback())
+		_ = tx.Rollback() // the first error says what is wrong; a full disk has already ended the transaction
+		return err
 	}
 	return tx.Commit()
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
-	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/smalldisk"
 )
 
 func revision(t *testing.T, b *Backend) int64 {
@@ -99,32 +98,7 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 }
 
 // TestFullDisk is the same on a full file system.
-func TestFullDisk(t *testing.T) { onSmallDisk(t, "4m", fillDisk) }
-
-// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root
-// this needs a kernel with user namespaces.
-func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
-	t.Helper()
-	const role = "on a small disk"
-	if dir, ok := env.IsChild(role); ok {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-			t.Fatalf("mount a small file system: %v", err)
-		}
-		f(t, dir)
-		return
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), env.AsChild(role, t.TempDir()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
+func TestFullDisk(t *testing.T) { smalldisk.Run(t, "4m", fillDisk) }
 
 func fillDisk(t *testing.T, dir string) {
 	b := openTest(t, Config{Path: filepath.Join(dir, "db")})
@@ -160,6 +134,18 @@ func fillDisk(t *testing.T, dir string) {
 	if r := revision(t, b); r != int64(n)+1 {
 		t.Errorf("revision %d after %d writes", r, n)
 	}
+}
+
+// A database on a read-only disk is not opened, not even to read it, and the error says what to do.
+func TestReadOnlyDisk(t *testing.T) {
+	smalldisk.Run(t, "4m", func(t *testing.T, dir string) {
+		path := filepath.Join(dir, "db")
+		if err := openTest(t, Config{Path: path}).Close(); err != nil {
+			t.Fatal(err)
+		}
+		smalldisk.MakeReadOnly(t, dir)
+		wantOpenError(t, path, syscall.EROFS, "open the copy")
+	})
 }
 
 // TestNoteOnFullDisk writes the note file to a device that is always full.

@@ -15,7 +15,10 @@ import (
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the directory must be writable: %w", err)
+		// Not even a reader does without: it applies the log and migrates the schema, and a file that is read-only
+		// here may be written through another mount.
+		return nil, fmt.Errorf("the directory must be writable: %w; copy the database, and its -wal if there is one, "+
+			"to a directory that is, and open the copy", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/smalldisk"
 )
 
 const reserveSize = 1 << 20
@@ -78,7 +79,7 @@ func removeAll(t *testing.T, b *Backend, upTo int64) {
 
 // The reserve is released on a full disk, deletes and compaction go on with it, and it comes back when there is room.
 func TestReserve(t *testing.T) {
-	onSmallDisk(t, "14m", func(t *testing.T, dir string) {
+	smalldisk.Run(t, "14m", func(t *testing.T, dir string) {
 		path := filepath.Join(dir, "db")
 		b := openReserved(t, path)
 		b.checkpoints.stop() // this reserve is smaller than the WAL may be, whose copying could take all of it
@@ -98,7 +99,7 @@ func TestReserve(t *testing.T) {
 
 // A restart knows that the reserve is released, and releases one that keeps it from starting.
 func TestReserveAfterARestart(t *testing.T) {
-	onSmallDisk(t, "14m", func(t *testing.T, dir string) {
+	smalldisk.Run(t, "14m", func(t *testing.T, dir string) {
 		path := filepath.Join(dir, "db")
 		b := openReserved(t, path)
 		other := filepath.Join(dir, "other")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/smalldisk"
 )
 
 // rowsAtOnce are so many that the log runs far ahead of the file.
@@ -30,7 +31,7 @@ func change(t *testing.T, b *Backend, fill func(e *backend.Effects)) error {
 // The reserve has room in the file for a log that ran ahead of it, so deletes and compaction go on, and while the disk
 // is full the file gives back its slack, too.
 func TestReserveHoldsTheLog(t *testing.T) {
-	onSmallDisk(t, "400m", func(t *testing.T, dir string) {
+	smalldisk.Run(t, "400m", func(t *testing.T, dir string) {
 		const size = 32 << 20
 		b := openTest(t, Config{Path: filepath.Join(dir, "db"), ReserveBytes: size})
 		b.reserve.stop()
