@@ -20,6 +20,9 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}
+	if err := refuseForeign(path); err != nil {
+		return fmt.Errorf("open database %s: %w", path, err)
+	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)

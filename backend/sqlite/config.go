@@ -76,6 +76,9 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeDirectory(); err != nil {
 		return err
 	}
+	if err := refuseForeign(b.path); err != nil {
+		return err
+	}
 	provideTempDir(filepath.Dir(b.path))
 	lock, err := lockFile(b.path + ".lock")
 	if err != nil {

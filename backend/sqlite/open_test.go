@@ -109,6 +109,15 @@ func TestNotADatabase(t *testing.T) {
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, text) {
 		t.Errorf("the file was changed, %v", err)
 	}
+	wantAlone(t, path)
+}
+
+// wantAlone checks that nothing was made beside a file.
+func wantAlone(t *testing.T, path string) {
+	t.Helper()
+	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
 }
 
 func TestDatabaseOfAnotherApplication(t *testing.T) {
@@ -124,6 +133,27 @@ func TestDatabaseOfAnotherApplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantOpenError(t, path, ErrNotSQLStore, "choose another path")
+	err = WithDatabase(t.Context(), path, func(context.Context, *sql.DB) error { return nil })
+	if !errors.Is(err, ErrNotSQLStore) {
+		t.Errorf("to inspect it: %v", err)
+	}
+	wantAlone(t, path)
+}
+
+// An empty database is a new one, whoever has made it.
+func TestEmptyDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("VACUUM"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, Config{Path: path})
 }
 
 func TestDamagedFile(t *testing.T) {

@@ -96,14 +96,20 @@ func summedPages(file io.ReaderAt) (int64, error) {
 	} else if err != nil {
 		return 0, err
 	}
-	size := int64(binary.BigEndian.Uint16(header[pageSizeAt:]))
-	if size == 1 {
-		size = 1 << 16
-	}
+	size := pageSizeIn(header[:])
 	if header[reservedAt] != pagesum.Reserved || size < 512 || size&(size-1) != 0 {
 		return 0, nil
 	}
 	return size, nil
+}
+
+// pageSizeIn returns the page size that a database's header states.
+func pageSizeIn(header []byte) int64 {
+	size := int64(binary.BigEndian.Uint16(header[pageSizeAt:]))
+	if size == 1 {
+		size = 1 << 16
+	}
+	return size
 }
 
 // eachPage calls f with the number of each page, its content, and the fraction of the file that was read before.

@@ -1,0 +1,44 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+)
+
+const (
+	headerMagic     = "SQLite format 3\x00"
+	headerLength    = 100
+	applicationIDAt = 68 // offset of the application id in a database's header, 4 bytes
+)
+
+// refuseForeign returns [ErrNotSQLStore] for another program's file, before a lock file is made beside it. A file with
+// a lock file was opened before, so the usual checks, which also tell damage, are enough.
+func refuseForeign(path string) error {
+	if _, err := os.Lstat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil //nolint:nilerr // a missing file is made, and the open that follows explains everything else
+	}
+	defer f.Close()
+	header := make([]byte, headerLength)
+	switch n, err := io.ReadFull(f, header); {
+	case n == 0: // an empty file is a new database
+		return nil
+	case err != nil || !bytes.HasPrefix(header, []byte(headerMagic)):
+		return ErrNotSQLStore
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	id := binary.BigEndian.Uint32(header[applicationIDAt:])
+	if empty := id == 0 && info.Size() <= pageSizeIn(header); id != applicationID && !empty {
+		return ErrNotSQLStore
+	}
+	return nil
+}
