@@ -37,9 +37,9 @@ type differ struct {
 
 // compared is a key that differs. A row is nil where the key does not exist.
 type compared struct {
-	Key          string `json:"key"`
-	FromRevision int64  `json:"fromRevision,omitempty"`
-	ToRevision   int64  `json:"toRevision,omitempty"`
+	keyed        `json:",inline"`
+	FromRevision int64 `json:"fromRevision,omitempty"`
+	ToRevision   int64 `json:"toRevision,omitempty"`
 	change       `json:",inline"`
 
 	from, to *backend.Row
@@ -118,7 +118,7 @@ func compareAt(ctx context.Context, s source.Store, span backend.Span, from, to 
 	}
 	all := []compared{}
 	for _, key := range slices.Sorted(maps.Keys(touched)) {
-		k := compared{Key: key}
+		k := compared{keyed: keyOf(key)}
 		if k.from, err = source.Get(ctx, s, key, from); err != nil {
 			return nil, err
 		}

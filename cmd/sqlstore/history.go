@@ -63,7 +63,11 @@ func historyCommand() *cobra.Command {
 		if times.silent {
 			warn(c, source.ErrNoTimes.Error())
 		}
-		data := map[string]any{"key": args[0], "oldestRevision": oldest, "versions": all}
+		data := struct {
+			keyed          `json:",inline"`
+			OldestRevision int64     `json:"oldestRevision"`
+			Versions       []version `json:"versions"`
+		}{keyOf(args[0]), oldest, all}
 		return o.print(c.OutOrStdout(), data, func(w io.Writer) error { return printVersions(w, all) })
 	})
 	return cmd

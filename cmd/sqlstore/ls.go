@@ -20,7 +20,7 @@ values. With --recursive, all keys are listed.
 
 // listed is one line of a recursive listing.
 type listed struct {
-	Key      string `json:"key"`
+	keyed    `json:",inline"`
 	Revision int64  `json:"revision"`
 	Version  int64  `json:"version"`
 	Lease    string `json:"lease,omitempty"`
@@ -71,7 +71,7 @@ func lsCommand() *cobra.Command {
 func listKeys(c *cobra.Command, s source.Store, q source.Query, o *output) error {
 	all := []listed{}
 	err := s.Rows(c.Context(), q, func(row *backend.Row) bool {
-		l := listed{Key: string(row.Key), Revision: row.ModRevision, Version: row.Version, Bytes: row.Size()}
+		l := listed{keyed: keyOf(string(row.Key)), Revision: row.ModRevision, Version: row.Version, Bytes: row.Size()}
 		if row.Lease != 0 {
 			l.Lease = showLease(row.Lease)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -76,6 +77,20 @@ func showLease(id int64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%016x", uint64(id))
+}
+
+// keyed is a key for programs. JSON has U+FFFD in the place of what is not UTF-8, so such a key is also there in
+// base64, as in the list/watch API.
+type keyed struct {
+	Key       string `json:"key"`
+	KeyBase64 []byte `json:"keyBase64,omitempty"`
+}
+
+func keyOf(key string) keyed {
+	if utf8.ValidString(key) {
+		return keyed{Key: key}
+	}
+	return keyed{key, []byte(key)}
 }
 
 // showKey returns a key for a table: what is no readable text in quotes.

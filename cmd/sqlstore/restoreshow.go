@@ -20,9 +20,9 @@ const tableRows = 500
 
 // restored is a key that differs from what it was, and what happens to it.
 type restored struct {
-	Key          string `json:"key"`
-	ThenRevision int64  `json:"thenRevision,omitempty"`
-	NowRevision  int64  `json:"nowRevision,omitempty"`
+	keyed        `json:",inline"`
+	ThenRevision int64 `json:"thenRevision,omitempty"`
+	NowRevision  int64 `json:"nowRevision,omitempty"`
 	change       `json:",inline"`
 	Lease        string   `json:"lease,omitempty"` // that it gets
 	Warnings     []string `json:"warnings,omitempty"`
@@ -30,7 +30,7 @@ type restored struct {
 
 // describeRestored says what a key's old version changes.
 func describeRestored(d *putback.Difference) restored {
-	r := restored{Key: d.Key}
+	r := restored{keyed: keyOf(d.Key)}
 	if d.Now != nil {
 		r.NowRevision = d.Now.ModRevision
 	}

@@ -27,8 +27,8 @@ parentheses.` + readerHelp
 type seen struct {
 	Revision int64      `json:"revision"`
 	Time     *time.Time `json:"time,omitempty"` // of the commit, if it is known
-	Key      string     `json:"key"`
-	Lease    string     `json:"lease,omitempty"`
+	keyed    `json:",inline"`
+	Lease    string `json:"lease,omitempty"`
 	change   `json:",inline"`
 	Object   any `json:"object,omitempty"`
 }
@@ -59,7 +59,7 @@ func watchCommand() *cobra.Command {
 		}
 		times := clock{store: s}
 		return s.Changes(ctx, q, func(ch *backend.Change) error {
-			e := seen{Revision: ch.Row.ModRevision, Key: string(ch.Row.Key), change: describe(&ch.Row, ch.Prev)}
+			e := seen{Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), change: describe(&ch.Row, ch.Prev)}
 			if ch.Row.Lease != 0 {
 				e.Lease = showLease(ch.Row.Lease)
 			}

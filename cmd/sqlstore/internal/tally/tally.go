@@ -3,8 +3,10 @@ package tally
 
 import (
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
@@ -25,9 +27,18 @@ func Below(prefix, key string) string {
 
 // Entry is one line of a listing.
 type Entry struct {
-	Name  string `json:"name"`
-	Keys  int64  `json:"keys"`
-	Bytes int64  `json:"bytes"` // of keys and values
+	Name       string `json:"name"`
+	NameBase64 string `json:"nameBase64,omitempty"` // if the name is not UTF-8: JSON then has U+FFFD in it
+	Keys       int64  `json:"keys"`
+	Bytes      int64  `json:"bytes"` // of keys and values
+}
+
+// base64Of returns a name in base64, "" if it is UTF-8.
+func base64Of(name string) string {
+	if utf8.ValidString(name) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(name))
 }
 
 // Listing lists a prefix like a directory.
@@ -40,7 +51,7 @@ type Listing struct {
 func (l *Listing) Add(r *backend.Row) {
 	name := Below(l.Prefix, string(r.Key))
 	if n := len(l.Entries); n == 0 || l.Entries[n-1].Name != name {
-		l.Entries = append(l.Entries, Entry{Name: name})
+		l.Entries = append(l.Entries, Entry{Name: name, NameBase64: base64Of(name)})
 	}
 	e := &l.Entries[len(l.Entries)-1]
 	e.Keys, e.Bytes = e.Keys+1, e.Bytes+r.Size()
@@ -48,9 +59,10 @@ func (l *Listing) Add(r *backend.Row) {
 
 // Group is what a prefix, kind or namespace holds and what was written to it.
 type Group struct {
-	Name  string `json:"name"`
-	Keys  int64  `json:"keys"`  // that exist
-	Bytes int64  `json:"bytes"` // of their newest versions, keys included
+	Name       string `json:"name"`
+	NameBase64 string `json:"nameBase64,omitempty"` // if the name is not UTF-8
+	Keys       int64  `json:"keys"`                 // that exist
+	Bytes      int64  `json:"bytes"`                // of their newest versions, keys included
 	// Writes counts the versions written, Deletes the deletions, and Written the bytes of both.
 	Writes  int64 `json:"writes"`
 	Deletes int64 `json:"deletes"`
@@ -70,7 +82,7 @@ func (t *Top) group(key, value []byte) *Group {
 	name := t.name(key, value)
 	g := t.groups[name]
 	if g == nil {
-		g = &Group{Name: name}
+		g = &Group{Name: name, NameBase64: base64Of(name)}
 		t.groups[name] = g
 	}
 	return g
