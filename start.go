@@ -144,7 +144,10 @@ func (s *Server) logOpened(ctx context.Context, revision int64, keys int) {
 		if size, err := s.backend.Size(ctx); err == nil {
 			attrs = append(attrs, "bytes", size.Total)
 		}
-		s.log.Info("opened the database", append(attrs, "written-by", s.before)...)
+		if s.before != "" { // an import or a restore records no server
+			attrs = append(attrs, "written-by", s.before)
+		}
+		s.log.Info("opened the database", attrs...)
 	})
 }
 

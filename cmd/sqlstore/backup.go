@@ -83,7 +83,7 @@ func (b *backupper) run(ctx context.Context, out, errOut io.Writer) (err error) 
 	if err := errors.Join(err, src.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d rows up to revision %d\n", name, footer.Rows, name.Revision)
+	_, err = fmt.Fprintf(out, "%s: %s up to revision %d\n", name, number(footer.Rows, "row"), name.Revision)
 	return err
 }
 

@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
@@ -19,12 +20,16 @@ func TestBackups(t *testing.T) {
 	wantOutput(t, true, "--to is required", "backup", "--from", s.ClientURL())
 	wantOutput(t, true, "--from is required", "backup", "list")
 	wantOutput(t, true, "no such file or directory", "backup", "list", "--from", dir)
-	wantOutput(t, false, "1 rows up to revision 2\n", "backup", "--from", s.ClientURL(), "--to", dir)
+	wantOutput(t, false, "1 row up to revision 2\n", "backup", "--from", s.ClientURL(), "--to", dir)
 	wantOutput(t, false, ", 0 problems; restores up to revision 2\n", "backup", "verify", "--from", dir)
 	wantOutput(t, true, "without a revision or time, the newest state is restored", "restore", "--from", dir,
 		"--to-revision=3", "--data-dir", filepath.Join(t.TempDir(), "d"))
-	wantOutput(t, false, "source and target are equal", "restore", "--from", dir, "--data-dir",
-		filepath.Join(t.TempDir(), "d"))
+	restored := filepath.Join(t.TempDir(), "d")
+	wantOutput(t, false, "source and target are equal", "restore", "--from", dir, "--data-dir", restored)
+	if log := launch.Start(t, launch.Config{DataDir: restored}).Log(); !strings.Contains(log, `"opened the database"`) ||
+		strings.Contains(log, "written-by") { // no server has
+		t.Errorf("the log of a restored store: %s", log)
+	}
 	wantOutput(t, true, "--keep must be positive", "backup", "prune", "--from", dir, "--keep=0s")
 
 	const chain = "20261125T171300Z-8e9d4c5b6a7f1023"

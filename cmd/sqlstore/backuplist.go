@@ -118,8 +118,9 @@ func verifyBackups(ctx context.Context, r *backup.Repository, out, errOut io.Wri
 		if !v.Decoded {
 			depth = "not decrypted"
 		}
-		_, _ = fmt.Fprintf(out, "%s: %d files, %s, %d rows, %s, %d problems; restores up to revision %d\n",
-			v.Chain.Name, v.Files, humanize.IBytes(uint64(v.Bytes)), v.Rows, depth, len(v.Problems), v.Through)
+		_, _ = fmt.Fprintf(out, "%s: %s, %s, %s, %s, %s; restores up to revision %d\n", v.Chain.Name,
+			number(v.Files, "file"), humanize.IBytes(uint64(v.Bytes)), number(v.Rows, "row"), depth,
+			number(len(v.Problems), "problem"), v.Through)
 	}
 	if bad {
 		return errBadBackups
@@ -138,7 +139,7 @@ func backupPruneCommand() *cobra.Command {
 			}
 			removed, err := r.Prune(ctx, time.Now().Add(-keep))
 			for _, c := range removed {
-				_, _ = fmt.Fprintf(out, "deleted %s, %d files\n", c.Name, len(c.Files))
+				_, _ = fmt.Fprintf(out, "deleted %s, %s\n", c.Name, number(len(c.Files), "file"))
 			}
 			return err
 		})

@@ -71,7 +71,7 @@ func check(ctx context.Context, v backend.View, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d rows, %d problems\n", i.Rows, i.Found)
+	_, err = fmt.Fprintf(out, "%s, %s\n", number(i.Rows, "row"), number(i.Found, "problem"))
 	if err == nil && i.Found > 0 {
 		err = errDamaged
 	}

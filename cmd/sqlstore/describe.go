@@ -107,7 +107,7 @@ func summary(o *kubeobject.Object, row *backend.Row) string {
 	case o.Kind != "":
 		return ""
 	}
-	return fmt.Sprintf("%s, %d bytes", o.Format, len(row.Value))
+	return fmt.Sprintf("%s, %s", o.Format, number(len(row.Value), "byte"))
 }
 
 // line returns the change for a table.

@@ -86,7 +86,8 @@ func exportKine(ctx context.Context, b backend.Backend, to string, out, errOut i
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d rows up to revision %d in %s\n", done.Rows, x.Revision, withoutPassword(to))
+	_, err = fmt.Fprintf(out, "%s up to revision %d in %s\n", number(done.Rows, "row"), x.Revision,
+		withoutPassword(to))
 	return err
 }
 

@@ -40,8 +40,8 @@ func getCommand() *cobra.Command {
 		case err != nil:
 			return err
 		case row == nil:
-			return fmt.Errorf("%w: %s at revision %d; 'sqlstore history %[2]s' shows when it was deleted", errNoKey,
-				showKey(args[0]), revision)
+			return fmt.Errorf("%w: %s at revision %d; 'sqlstore history %[2]s' shows its versions, if there are any",
+				errNoKey, showKey(args[0]), revision)
 		}
 		out := c.OutOrStdout()
 		object := kubeobject.Decode(row.Value, row.ModRevision)

@@ -168,9 +168,10 @@ func printImported(out io.Writer, r *transfer.Result, c *backend.Contents) error
 	if c.Auth != nil {
 		users = len(c.Auth.Users)
 	}
-	_, err := fmt.Fprintf(out, "%d keys, %d rows (%d of them now), %d leases, %d users\n"+
+	_, err := fmt.Fprintf(out, "%s, %s (%d of them now), %s, %s\n"+
 		"revision %d, compacted %d\nHashKV %d: source and target are equal\n",
-		r.Keys, r.Rows, r.Written, len(c.Leases), users, r.Revision, max(r.Compacted, 0), r.Hash)
+		number(r.Keys, "key"), number(r.Rows, "row"), r.Written, number(len(c.Leases), "lease"), number(users, "user"),
+		r.Revision, max(r.Compacted, 0), r.Hash)
 	return err
 }
 

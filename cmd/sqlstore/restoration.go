@@ -107,14 +107,6 @@ func (r *restoration) question() string {
 	return fmt.Sprintf("Write %s and delete %d?", number(puts, "key"), r.counts.Deleted)
 }
 
-// number returns a number of things.
-func number(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // write writes the plan, and says what was written.
 func (r *restoration) write(ctx context.Context, client *clientv3.Client) error {
 	p := newProgress(r.errOut)

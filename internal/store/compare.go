@@ -101,9 +101,9 @@ func (c *comparison) ended() error {
 	case c.tree == nil:
 		return nil
 	case len(c.unmatched) > 0:
-		return differs("%d keys are missing", len(c.unmatched))
+		return differs("keys are missing: %d", len(c.unmatched))
 	case c.result.Keys != int64(c.tree.Len()):
-		return differs("%d keys have no row", int64(c.tree.Len())-c.result.Keys)
+		return differs("keys have no row: %d", int64(c.tree.Len())-c.result.Keys)
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ func wantDifference(t *testing.T, s *Store, want string) {
 func TestCompareDamagedDatabase(t *testing.T) {
 	for statement, want := range map[string]string{
 		"UPDATE object_versions SET version = 2 WHERE resource_version = 2": "checksum",
-		"DELETE FROM object_versions WHERE resource_version = 3":            "1 keys have no row",
-		"DELETE FROM object_versions WHERE resource_version = 4":            "1 keys have no row",
-		"DELETE FROM object_versions WHERE resource_version = 6":            "1 keys are missing",
+		"DELETE FROM object_versions WHERE resource_version = 3":            "keys have no row: 1",
+		"DELETE FROM object_versions WHERE resource_version = 4":            "keys have no row: 1",
+		"DELETE FROM object_versions WHERE resource_version = 6":            "keys are missing: 1",
 	} {
 		back, damage := openDamageable(t)
 		s := openStore(t, back, Config{})
@@ -101,7 +101,7 @@ func TestCompareDamagedMemory(t *testing.T) {
 	gone := it.Row
 	gone.Deleted = true
 	forget(gone)
-	wantDifference(t, s, "1 keys are missing")
+	wantDifference(t, s, "keys are missing: 1")
 	forget(it.Row)
 	for i, s := range all {
 		if res, err := s.CompareDatabase(within(t)); err != nil || res.Keys != 2 {
@@ -124,5 +124,5 @@ func TestCompareCompactedMemory(t *testing.T) {
 	gone := it.Row
 	gone.Deleted = true
 	s.index.Apply([]*index.Item{index.NewBareItem(gone)}, s.Revision(), 0)
-	wantDifference(t, s, "1 keys are missing")
+	wantDifference(t, s, "keys are missing: 1")
 }

@@ -108,7 +108,7 @@ func (l *loader) refuseData(ctx context.Context) error {
 		return err
 	}
 	if clock.Revision != 1 || clock.Compacted != 0 || len(leases) > 0 || len(auth.Users)+len(auth.Roles) > 0 {
-		return fmt.Errorf("%w (this one is at revision %d, with %d leases and %d users)", ErrNotEmpty, clock.Revision,
+		return fmt.Errorf("%w (this one is at revision %d; leases: %d, users: %d)", ErrNotEmpty, clock.Revision,
 			len(leases), len(auth.Users))
 	}
 	return nil

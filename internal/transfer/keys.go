@@ -45,7 +45,7 @@ func (l *loader) compareKeys(ctx context.Context, from Lister) error {
 		return nil
 	})
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%w: the target has %d keys that the source does not list", ErrDiffers, len(left))
+		err = fmt.Errorf("%w: keys of the target that the source does not list: %d", ErrDiffers, len(left))
 	}
 	return err
 }
