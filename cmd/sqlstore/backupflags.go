@@ -22,9 +22,9 @@ const recipientHelp = "age recipient (age1...), or a file with some, who can dec
 
 func (b *backupFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.to, "backup-to", "", "where to save the store continuously: "+bucketForms+" (default: no backups)")
-	f.DurationVar(&b.interval, "backup-interval", 5*time.Second, "how often to save what was committed since")
-	f.DurationVar(&b.fullInterval, "backup-full-interval", 24*time.Hour, "how often to begin a new full backup")
-	f.DurationVar(&b.keep, "backup-keep", 7*24*time.Hour,
+	durationVar(f, &b.interval, "backup-interval", 5*time.Second, "how often to save what was committed since")
+	durationVar(f, &b.fullInterval, "backup-full-interval", 24*time.Hour, "how often to begin a new full backup")
+	durationVar(f, &b.keep, "backup-keep", 7*24*time.Hour,
 		"how far back every revision and time can be restored; older backups are deleted")
 	f.StringArrayVar(&b.recipients, "backup-recipient", nil, recipientHelp)
 }

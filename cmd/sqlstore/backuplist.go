@@ -143,6 +143,6 @@ func backupPruneCommand() *cobra.Command {
 			}
 			return err
 		})
-	cmd.Flags().DurationVar(&keep, "keep", 7*24*time.Hour, "how far back every point stays restorable")
+	durationVar(cmd.Flags(), &keep, "keep", 7*24*time.Hour, "how far back every point stays restorable")
 	return cmd
 }

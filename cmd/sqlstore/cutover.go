@@ -42,7 +42,7 @@ func cutoverCommand() *cobra.Command {
 	c.source.register(f)
 	registerDatabase(f, &c.target)
 	f.BoolVar(&c.keepID, "keep-cluster-id", false, "give the database the cluster id of the source")
-	f.DurationVar(&c.quiet, "quiet", 3*time.Second, "how long the source must have written nothing")
+	durationVar(f, &c.quiet, "quiet", 3*time.Second, "how long the source must have written nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := applyEnvironment(cmd.Flags(), given(cmd.Flags()), os.LookupEnv); err != nil {
 			return err

@@ -49,9 +49,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
 	registerDatastore(f, c)
-	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute,
+	durationVar(f, &c.DatastoreWait, "datastore-wait", time.Minute,
 		"how long a start waits for an unreachable Postgres; 0 does not wait")
-	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second,
+	durationVar(f, &c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second,
 		"maximum age of the last Postgres acknowledgement that a linearizable read relies on; 0 makes each read wait "+
 			"for its own commit")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a "+
@@ -123,13 +123,13 @@ func (s *settings) register(f *pflag.FlagSet) {
 	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "maximum size of a client's write request")
 	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32,
 		"maximum number of open streams per client connection")
-	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second,
+	durationVar(f, &c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second,
 		"minimum time between two pings from a client")
-	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour,
+	durationVar(f, &s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour,
 		"idle time after which the server pings a client; 0 never pings")
-	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second,
+	durationVar(f, &s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second,
 		"how long the server waits for the answer to its ping; 0 waits forever")
-	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second,
+	durationVar(f, &c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second,
 		"how often idle watches that asked for it get a progress notification; 10ms or more")
 
 	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic),
@@ -137,11 +137,11 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0",
 		"history to keep: a duration, a number of hours, or a number of revisions; 0 turns automatic compaction off")
 
-	f.DurationVar(&c.CorruptChecks.Period, "corrupt-check-time", 0, "how often to read and verify all rows, and "+
+	durationVar(f, &c.CorruptChecks.Period, "corrupt-check-time", 0, "how often to read and verify all rows, and "+
 		"compare the keys in memory with them; 0 never does")
 	f.BoolVar(&c.CorruptChecks.Initial, "initial-corrupt-check", false, "do the same at the start, which fails if the "+
 		"database is corrupt; under etcd's command line --feature-gates=InitialCorruptCheck=true")
-	f.DurationVar(&c.CorruptChecks.CompactionPeriod, "compact-hash-check-time", 0, "how often to do the same if there "+
+	durationVar(f, &c.CorruptChecks.CompactionPeriod, "compact-hash-check-time", 0, "how often to do the same if there "+
 		"was a compaction since; 0 never does; under etcd's command line with --feature-gates=CompactHashCheck=true")
 
 	s.backups.register(f)
@@ -152,9 +152,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", formatAuto,
 		"json, console (human-readable), or auto: console on a terminal, json otherwise")
-	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond,
+	durationVar(f, &c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond,
 		"duration above which a request is logged as slow; 0 logs none")
-	f.DurationVar(&c.WarningApplyDuration, "warning-apply-duration", 100*time.Millisecond,
+	durationVar(f, &c.WarningApplyDuration, "warning-apply-duration", 100*time.Millisecond,
 		"duration above which a commit is logged, and counted, as slow; 0 logs none")
 	f.StringSliceVar(&c.AcknowledgedConditions, "acknowledged-conditions", nil, "conditions, such as NoPageChecksums, "+
 		"that are known and no cause for alarm: reported and marked, but logged at INFO")

@@ -12,7 +12,7 @@ import (
 )
 
 // pointHelp describes how a flag names a time.
-const pointHelp = "a time as 2026-11-23T14:03:00Z or 2026-11-23 14:03 (local), or how long ago, as 90m"
+const pointHelp = "a time as 2026-11-23T14:03:00Z or 2026-11-23 14:03 (local), or how long ago, as 90m or 7d"
 
 // localTimes are the forms of a local time.
 var localTimes = []string{
@@ -29,7 +29,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+	if d, err := parseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
 	return time.Time{}, fmt.Errorf("%w: --%s %q is not %s", errSettings, flag, text, pointHelp)

@@ -39,7 +39,7 @@ type target struct {
 func (a *asker) register(f *pflag.FlagSet, endpoints string) {
 	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"}, endpoints)
 	a.certificates.register(f)
-	f.DurationVar(&a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")
+	durationVar(f, &a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")
 }
 
 // targets parses the endpoints. One without a scheme uses http, as in etcdctl, or https if TLS files are given.

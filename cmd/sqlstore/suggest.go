@@ -55,7 +55,7 @@ func valueError(err error) error {
 	case kind == "bool":
 		cause = errors.New("write true or false")
 	case kind == "duration":
-		cause = errors.New("write a number with a unit, such as 500ms, 30s, 5m or 1h30m")
+		cause = errDuration
 	case strings.HasPrefix(kind, "uint"):
 		cause = errors.New("write a whole number, 0 or more")
 	case strings.HasPrefix(kind, "int"):
