@@ -28,11 +28,7 @@ func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.R
 	dir := name
 	if scheme, _, isURL := strings.Cut(name, "://"); isURL {
 		if !strings.EqualFold(scheme, "file") {
-			b, err := blob.OpenBucket(ctx, name)
-			if err != nil {
-				return nil, fmt.Errorf("%w: --%s: %w; give %s", errSettings, flag, err, bucketForms)
-			}
-			return &backup.Repository{Bucket: b}, nil
+			return openCloud(ctx, flag, strings.ToLower(scheme), name)
 		}
 		u, err := url.Parse(name)
 		if err != nil || u.Host != "" || u.Path == "" || u.RawQuery != "" {
@@ -50,6 +46,7 @@ func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.R
 			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}
 	}
+	dir = resolvedPath(dir) // package fileblob finds nothing behind a symbolic link
 	b, err := fileblob.OpenBucket(dir, &fileblob.Options{
 		NoTempDir: true, Metadata: fileblob.MetadataDontWrite, DirFileMode: 0o700,
 	})
@@ -57,6 +54,33 @@ func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.R
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return &backup.Repository{Bucket: b, Dir: dir}, nil
+}
+
+// openCloud opens a bucket that is no directory.
+func openCloud(ctx context.Context, flag, scheme, name string) (*backup.Repository, error) {
+	switch scheme {
+	case "gs", "azblob", "s3":
+	default: // the name may hold a password
+		return nil, fmt.Errorf("%w: --%s has the unknown kind %s://: give %s", errSettings, flag, scheme, bucketForms)
+	}
+	b, err := blob.OpenBucket(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --%s: %w; give %s", errSettings, flag, err, bucketForms)
+	}
+	return &backup.Repository{Bucket: b}, nil
+}
+
+// resolvedBucket returns the same text for every spelling of a bucket's name. dir is its directory, "" if it has none.
+func resolvedBucket(name, dir string) string {
+	if dir != "" {
+		return dir
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return name
+	}
+	u.Path, u.RawQuery = strings.TrimRight(u.Path, "/"), u.Query().Encode()
+	return u.String()
 }
 
 // parseRecipients reads what backups are encrypted to: age1..., or a file with one recipient a line.

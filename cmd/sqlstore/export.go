@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,8 +41,8 @@ func exportCommand() *cobra.Command {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 			return err
 		}
-		if !strings.HasPrefix(strings.ToLower(to), kine.Prefix) {
-			return fmt.Errorf("%w: --to is required: a URL that begins with %s", errSettings, kine.Prefix)
+		if err := checkExportTarget(to); err != nil {
+			return err
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

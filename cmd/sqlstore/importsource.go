@@ -54,12 +54,28 @@ func (o *openSource) Close() error {
 	return errors.Join(err, os.RemoveAll(o.temporary))
 }
 
-// name is the source's name without secrets.
+// name is the source's name without secrets, the same for every spelling.
 func (s *sourceFlags) name() string {
-	if u, err := url.Parse(s.from); err == nil {
-		return u.Redacted()
+	if !strings.Contains(s.from, "://") {
+		return resolvedPath(s.from)
 	}
-	return s.from
+	u, err := url.Parse(s.from)
+	if err != nil {
+		return s.from
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u.Redacted()
+}
+
+// resolvedPath returns the absolute path without symbolic links, as far as it exists.
+func resolvedPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path
 }
 
 // open opens the source. If it is a running server, a snapshot of it is saved as file says; with nil, for this run
@@ -67,9 +83,12 @@ func (s *sourceFlags) name() string {
 func (s *sourceFlags) open(ctx context.Context, file *snapshotFile, errOut io.Writer) (*openSource, error) {
 	scheme, _, isURL := strings.Cut(s.from, "://")
 	scheme = strings.ToLower(scheme)
+	if err := checkSQLiteURL("from", s.from); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.from == "":
-		return nil, fmt.Errorf("%w: --from is required: a file, or a URL", errSettings)
+		return nil, fmt.Errorf("%w: --from is required: %s", errSettings, sourceForms)
 	case !isURL:
 		return s.openFile(ctx)
 	case strings.HasPrefix(scheme, kine.Prefix):
@@ -83,10 +102,9 @@ func (s *sourceFlags) open(ctx context.Context, file *snapshotFile, errOut io.Wr
 		src, err := openDatabaseSource(ctx, &sqlstore.Config{
 			Datastore: s.from, DatastorePasswordFile: s.dbPasswordFile,
 		})
-		return &openSource{Source: src}, err
+		return &openSource{Source: src}, ofKine(s.from, err)
 	}
-	return nil, fmt.Errorf("%w: --from has the unknown kind %s://: give a file, http(s)://, sqlite:///, postgres:// "+
-		"or kine+", errSettings, scheme)
+	return nil, unknownKind(scheme)
 }
 
 // openFile opens a snapshot, or the database in etcd's data directory.
@@ -94,6 +112,9 @@ func (s *sourceFlags) openFile(ctx context.Context) (*openSource, error) {
 	path := s.from
 	if inside := filepath.Join(path, "member", "snap", "db"); isFile(inside) {
 		path = inside
+	}
+	if err := checkSourceFile(path); err != nil {
+		return nil, err
 	}
 	src, err := etcdfile.Open(ctx, path)
 	return &openSource{Source: src}, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,6 +22,8 @@ type storeRestorer struct {
 	point  backup.Point
 	work   string
 	keepID bool
+
+	resolved string // the bucket, once it is open
 }
 
 func (r *storeRestorer) register(f *pflag.FlagSet) {
@@ -69,6 +70,7 @@ func (r *storeRestorer) open(ctx context.Context, revision int64, at string, err
 	if err != nil {
 		return nil, err
 	}
+	r.resolved = resolvedBucket(r.bucket.at, repository.Dir)
 	_, _ = fmt.Fprintln(errOut, "reading the backup")
 	src, err := repository.Open(ctx, r.point, r.work)
 	if err := errors.Join(err, repository.Bucket.Close()); err != nil { // what src reads is on this machine
@@ -120,6 +122,6 @@ func (r *storeRestorer) load(ctx context.Context, src *backup.Source, out, errOu
 func (r *storeRestorer) mark(src *backup.Source) int64 {
 	h := fnv.New64a()
 	at, _ := src.At()
-	_, _ = fmt.Fprint(h, strings.TrimSuffix(r.bucket.at, "/"), src.Chain(), at, r.point.Keep)
+	_, _ = fmt.Fprint(h, r.resolved, src.Chain(), at, r.point.Keep)
 	return int64(h.Sum64() | 1)
 }

@@ -25,6 +25,8 @@ const (
 	sector = 512
 	// lockTimeout is how long Open waits for a process that has the file open.
 	lockTimeout = time.Second
+	// give ends the errors for other files.
+	give = "give a file of 'etcdctl snapshot save', or member/snap/db of a stopped etcd"
 )
 
 // File is an open database file. It implements [backend.Source].
@@ -49,7 +51,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 			return fmt.Errorf("%w: %s is open in an etcd: stop it, or take a snapshot with 'etcdctl snapshot save'",
 				backend.ErrSource, path)
 		case err != nil:
-			return fmt.Errorf("%w: %s is not a database of etcd: %w", backend.ErrSource, path, err)
+			return fmt.Errorf("%w: %s is not a database of etcd: %w: %s", backend.ErrSource, path, err, give)
 		}
 		return nil
 	})
@@ -91,8 +93,8 @@ func verify(ctx context.Context, path string) error {
 	case size%sector == 0 && size > 0:
 		return nil
 	case size%sector != sha256.Size:
-		return fmt.Errorf("%w: %s is truncated, or not a snapshot of etcd: its size is %d", backend.ErrDamagedSource,
-			path, size)
+		return fmt.Errorf("%w: %s is truncated, or not a snapshot of etcd: its size is %d: %s",
+			backend.ErrDamagedSource, path, size, give)
 	default:
 		return checkSum(ctx, file, size-sha256.Size)
 	}

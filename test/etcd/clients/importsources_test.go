@@ -71,7 +71,7 @@ func TestImportRefusesSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, message := range map[string]string{
-		file: "upgrade sqlstore", t.TempDir(): "is not a file", "ftp://host/file": "unknown kind",
+		file: "upgrade sqlstore", t.TempDir(): "is a directory", "ftp://host/file": "unknown kind",
 	} {
 		dir := filepath.Join(t.TempDir(), "target")
 		if r := sqlstore(t, "import", "--from", from, "--data-dir", dir); r.code == 0 ||
