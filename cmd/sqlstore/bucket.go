@@ -57,9 +57,13 @@ func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.R
 }
 
 // openCloud opens a bucket that is no directory.
-func openCloud(ctx context.Context, flag, scheme, name string) (*backup.Repository, error) {
+func openCloud(ctx context.Context, flag, scheme, name string) (_ *backup.Repository, err error) {
 	switch scheme {
-	case "gs", "azblob", "s3":
+	case "gs", "azblob":
+	case "s3":
+		if name, err = withRegion(ctx, name); err != nil {
+			return nil, fmt.Errorf("%w: --%s: %w", errSettings, flag, err)
+		}
 	default: // the name may hold a password
 		return nil, fmt.Errorf("%w: --%s has the unknown kind %s://: give %s", errSettings, flag, scheme, bucketForms)
 	}

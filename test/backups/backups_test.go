@@ -30,7 +30,7 @@ func TestS3(t *testing.T) {
 	g := startGateway(t)
 	c := startCutter(t, g.address, seed)
 	b := &bucket{
-		url: "s3://backups?region=us-east-1&use_path_style=true&endpoint=http://" + c.Addr().String(),
+		url: "s3://backups?use_path_style=true&endpoint=http://" + c.Addr().String(),
 		env: []string{
 			"AWS_ACCESS_KEY_ID=" + s3Key, "AWS_SECRET_ACCESS_KEY=" + s3Secret, "AWS_EC2_METADATA_DISABLED=true",
 		},
