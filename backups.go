@@ -25,6 +25,8 @@ type Backups struct {
 	Bucket *blob.Bucket
 	// Dir is the directory of a bucket on this machine, whose files are then synced. Leave it empty for any other.
 	Dir string
+	// Name is what reports call the bucket, without secrets. Default: Dir, or "a bucket".
+	Name string
 	// Interval is how often changes are saved. Default 5 s.
 	Interval time.Duration
 	// FullInterval is how often a new full backup is written. Default 24 h.
@@ -47,6 +49,7 @@ func (s *Server) backUp(b Backups) {
 		Keep:         cmp.Or(b.Keep, defaultBackupKeep), Version: Version, Logger: s.log,
 	}
 	r := backup.New(s.store, cfg)
+	s.backupName = cmp.Or(b.Name, b.Dir, "a bucket")
 	s.backups.Store(r)
 	s.metrics.WatchBackups(r.State)
 	ctx, stop := context.WithCancel(context.Background())

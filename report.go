@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/internal/backup"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
@@ -53,6 +54,9 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	if c := s.compacting.state(); c != nil {
 		r.Compaction = describe(c)
 	}
+	if b := s.backups.Load(); b != nil {
+		r.Backup = describeBackup(s.backupName, b.State())
+	}
 	if f := opened.LastFault(); f != nil {
 		r.LastError = &conditions.DatabaseError{Time: seconds(f.At), Message: f.Err.Error()}
 	}
@@ -69,6 +73,15 @@ func describe(c *compactor.State) *conditions.Compaction {
 		d.Stalled, d.StalledSince = c.Stall.Reason, seconds(c.Stall.Since)
 	}
 	return d
+}
+
+// describeBackup returns the state of backups for a report.
+func describeBackup(destination string, state backup.State) *conditions.Backup {
+	b := &conditions.Backup{Destination: destination, Leads: state.Leads}
+	if state.Leads && !state.Saved.IsZero() {
+		b.Saved, b.Revision = seconds(state.Saved), state.Revision
+	}
+	return b
 }
 
 // seconds returns a time in whole seconds of UTC.

@@ -73,6 +73,7 @@ type Server struct {
 	// stopChecking ends the checks for corruption, nil before they start.
 	stopChecking context.CancelFunc
 	backups      atomic.Pointer[backup.Runner] // nil if there are none
+	backupName   string                        // set before backups
 	stopBackups  context.CancelFunc            // nil before they start
 	wg           sync.WaitGroup
 	closing      sync.Once

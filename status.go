@@ -258,6 +258,8 @@ type Status struct {
 	Members int    `json:"members"`
 	// Compaction is the state of the compactor, nil until it runs.
 	Compaction *Compaction `json:"compaction,omitempty"`
+	// Backup is nil without continuous backups, and until they run.
+	Backup *BackupStatus `json:"backup,omitempty"`
 	// Size is nil until the database is open, and while it does not answer.
 	Size *Size `json:"size,omitempty"`
 	// LastError is the last commit that failed since the start, nil if none has.
@@ -282,6 +284,17 @@ type Compaction struct {
 	// CompactionStalled has a message.
 	Stalled      string    `json:"stalled,omitempty"`
 	StalledSince time.Time `json:"stalledSince,omitzero"`
+}
+
+// BackupStatus is the state of the continuous backups on one server.
+type BackupStatus struct {
+	// Destination is [Backups].Name.
+	Destination string `json:"destination"`
+	// Leads reports that this server makes them. The rest is known only there.
+	Leads bool `json:"leads"`
+	// Saved is when everything committed was last saved, up to Revision.
+	Saved    time.Time `json:"saved,omitzero"`
+	Revision int64     `json:"revision,omitempty"`
 }
 
 // Size is the space that a database takes, in bytes.
@@ -336,7 +349,7 @@ func (s *Server) Status(ctx context.Context) Status {
 		Name: r.Name, Version: r.Version, EtcdVersion: r.EtcdVersion, Time: r.Time, Generation: r.Generation,
 		Conditions: published(r.Conditions), Datastore: r.Datastore, Revision: r.Revision, Compacted: r.Compacted,
 		Member: r.Member, Leader: r.Leader, Members: r.Members, Compaction: (*Compaction)(r.Compaction),
-		Size: (*Size)(r.Size), LastError: (*DatabaseError)(r.LastError),
+		Backup: (*BackupStatus)(r.Backup), Size: (*Size)(r.Size), LastError: (*DatabaseError)(r.LastError),
 	}
 }
 

@@ -5,9 +5,29 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
+
+// A server says where its backups go, without secrets, and when it has saved everything last.
+func TestBackupStatus(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := launch.Start(t, launch.Config{Args: []string{"--backup-to", "file://" + dir, "--backup-interval=50ms"}})
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		out, err := sqlstore(t, "status", "--endpoint", s.ClientURL())
+		if strings.Contains(out, "\nbackups to "+dir+", saved up to revision 1 at 20") {
+			break
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%s, %v", out, err)
+		}
+	}
+	wantOutput(t, false, `"destination": "`+dir+`"`, "status", "--endpoint", s.ClientURL(), "-o", "json")
+}
 
 // What the commands for backups print and refuse; package test/backups tests what they write.
 func TestBackups(t *testing.T) {

@@ -52,7 +52,8 @@ func (b *backupFlags) open(c *sqlstore.Config) (end func(), err error) {
 		return nil, err
 	}
 	c.Backups = sqlstore.Backups{
-		Bucket: r.Bucket, Dir: r.Dir, Interval: b.interval, FullInterval: b.fullInterval, Keep: b.keep,
+		Bucket: r.Bucket, Dir: r.Dir, Name: bucketName(b.to, r.Dir), Interval: b.interval,
+		FullInterval: b.fullInterval, Keep: b.keep,
 		Recipients: recipients,
 	}
 	return func() { _ = r.Bucket.Close() }, nil

@@ -74,6 +74,19 @@ func openCloud(ctx context.Context, flag, scheme, name string) (_ *backup.Reposi
 	return &backup.Repository{Bucket: b}, nil
 }
 
+// bucketName is what may be shown of a bucket's name: its parameters can hold secrets. dir is as for resolvedBucket.
+func bucketName(name, dir string) string {
+	u, err := url.Parse(name)
+	if dir != "" || err != nil {
+		return dir
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if prefix := u.Query().Get("prefix"); prefix != "" {
+		shown.RawQuery = "prefix=" + prefix
+	}
+	return shown.String()
+}
+
 // resolvedBucket returns the same text for every spelling of a bucket's name. dir is its directory, "" if it has none.
 func resolvedBucket(name, dir string) string {
 	if dir != "" {

@@ -54,6 +54,7 @@ var flagOf = map[string]string{
 	"CorruptChecks.CompactionPeriod": "compact-hash-check-time",
 	"Backups.Bucket":                 "backup-to",
 	"Backups.Dir":                    "backup-to",
+	"Backups.Name":                   "backup-to",
 	"Backups.Interval":               "backup-interval",
 	"Backups.FullInterval":           "backup-full-interval",
 	"Backups.Keep":                   "backup-keep",

@@ -31,6 +31,9 @@ func printTable(w io.Writer, answers []answer) error {
 		if r.Size != nil {
 			fmt.Fprintf(w, "size %s\n", r.Size)
 		}
+		if r.Backup != nil {
+			fmt.Fprintf(w, "backups to %s\n", r.Backup)
+		}
 		if e := r.LastError; e != nil {
 			fmt.Fprintf(w, "last database error, %s ago: %s\n", ageOf(r.Time.Sub(e.Time)), cell(e.Message))
 		}

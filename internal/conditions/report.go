@@ -33,6 +33,8 @@ type Report struct {
 	Members int    `json:"members"`
 	// Compaction is the state of the compactor, nil until it runs.
 	Compaction *Compaction `json:"compaction,omitempty"`
+	// Backup is nil without continuous backups, and until they run.
+	Backup *Backup `json:"backup,omitempty"`
 	// Size is nil until the database is open, and while it does not answer.
 	Size *Size `json:"size,omitempty"`
 	// LastError is the last commit that failed since the start, nil if none has.
@@ -57,6 +59,28 @@ type Compaction struct {
 	// CompactionStalled has a message.
 	Stalled      string    `json:"stalled,omitempty"`
 	StalledSince time.Time `json:"stalledSince,omitzero"`
+}
+
+// Backup is the state of the continuous backups on one server.
+type Backup struct {
+	// Destination is where they go, without secrets.
+	Destination string `json:"destination"`
+	// Leads reports that this server makes them. The rest is known only there.
+	Leads bool `json:"leads"`
+	// Saved is when everything committed was last saved, up to Revision.
+	Saved    time.Time `json:"saved,omitzero"`
+	Revision int64     `json:"revision,omitempty"`
+}
+
+// String returns the state in one line.
+func (b *Backup) String() string {
+	switch {
+	case !b.Leads:
+		return b.Destination + ", by another replica"
+	case b.Saved.IsZero():
+		return b.Destination + ", nothing saved yet"
+	}
+	return fmt.Sprintf("%s, saved up to revision %d at %s", b.Destination, b.Revision, b.Saved.Format(time.RFC3339))
 }
 
 // Size is the space that a database takes, in bytes.
