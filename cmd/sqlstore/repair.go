@@ -76,8 +76,8 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 	if state, err := b.Import(ctx); err != nil {
 		return err
 	} else if state.Source != 0 {
-		return fmt.Errorf("nothing was changed: %w; an interrupted restore is such an import, and one with --follow ends "+
-			"with 'sqlstore cutover'", backend.ErrImporting)
+		return fmt.Errorf("nothing was changed: %w; an interrupted restore is such an import, and one with --follow "+
+			"ends with 'sqlstore cutover'", backend.ErrImporting)
 	}
 	restorable, _ := b.(backend.Restorable)
 	known := int64(0)

@@ -131,8 +131,8 @@ func TestRestoreStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOutput(t, true, "nothing was changed: an import into the database is not finished", "repair", "--data-dir", target,
-		"--bump-by=1000", "--yes")
+	wantOutput(t, true, "nothing was changed: an import into the database is not finished", "repair", "--data-dir",
+		target, "--bump-by=1000", "--yes")
 	restore(true, "give the point and --chain that the unfinished restore has printed", "--from", dir)
 	restore(true, "with --to-revision 1 --chain ", "--from", dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*-full-*Z.zst"))

@@ -30,8 +30,8 @@ func withRegion(ctx context.Context, name string) (string, error) {
 		return name, err
 	}
 	if !given.Has("endpoint") && cfg.BaseEndpoint == nil && os.Getenv("AWS_ENDPOINT_URL_S3") == "" {
-		return "", errors.New("the bucket's region is not known: add region=eu-central-1, or the one that it is in, to " +
-			"the URL, or set AWS_REGION")
+		return "", errors.New("the bucket's region is not known: add region=eu-central-1, or the one that it is in, " +
+			"to the URL, or set AWS_REGION")
 	}
 	given.Set("region", defaultRegion)
 	u.RawQuery = given.Encode()

@@ -18,6 +18,9 @@ import (
 const sourceForms = "a snapshot file, http(s)://host:2379, sqlite:///path, postgres://user@host/database, or kine+ " +
 	"and the URL of kine's database"
 
+// kineForms says how to name a database of kine.
+const kineForms = "kine+sqlite:///path, kine+postgres://user@host/database or kine+mysql://user@host/database"
+
 // checkSourceFile returns what to write instead, if a name without a scheme names no file of etcd. It returns nil for
 // what only the reader of etcd's files can judge.
 func checkSourceFile(name string) error {
@@ -58,9 +61,11 @@ func isAddress(name string) bool {
 func sourceIn(dir string) string {
 	dir = resolvedPath(dir)
 	for _, known := range []struct{ file, prefix string }{
-		{"snap/db", ""}, {"db", ""}, // of etcd's directory member
+		{"snap/db", ""},
+		{"db", ""}, // of etcd's directory member
 		{"sqlstore.db", "sqlite://"},
-		{"state.db", kine.Prefix + "sqlite://"}, {"server/db/state.db", kine.Prefix + "sqlite://"}, // k3s
+		{"state.db", kine.Prefix + "sqlite://"},
+		{"server/db/state.db", kine.Prefix + "sqlite://"}, // k3s
 	} {
 		if path := filepath.Join(dir, known.file); isFile(path) {
 			return known.prefix + path
@@ -83,7 +88,8 @@ func isSQLite(path string) bool {
 // checkSQLiteURL refuses a URL with a relative path, which has a host in the place of the first element.
 func checkSQLiteURL(flag, name string) error {
 	scheme, rest, _ := strings.Cut(name, "://")
-	if base := strings.TrimPrefix(strings.ToLower(scheme), kine.Prefix); base != "sqlite" || strings.HasPrefix(rest, "/") {
+	isSQLite := strings.TrimPrefix(strings.ToLower(scheme), kine.Prefix) == "sqlite"
+	if !isSQLite || strings.HasPrefix(rest, "/") {
 		return nil
 	}
 	path, err := filepath.Abs(rest)
@@ -104,7 +110,8 @@ func ofKine(from string, err error) error {
 // unknownKind says what to write in the place of a source with a scheme that is none.
 func unknownKind(scheme string) error {
 	if scheme == "mysql" || scheme == "mariadb" {
-		return fmt.Errorf("%w: --from: only kine stores in %s: write %s%[2]s://...", errSettings, scheme, kine.Prefix)
+		return fmt.Errorf("%w: --from: only kine stores in %s: write its URL as %s%[2]s://user:password@host/database",
+			errSettings, scheme, kine.Prefix)
 	}
 	return fmt.Errorf("%w: --from has the unknown kind %s://: give %s", errSettings, scheme, sourceForms)
 }
@@ -116,14 +123,13 @@ func checkExportTarget(to string) error {
 	case strings.HasPrefix(scheme, kine.Prefix):
 		return checkSQLiteURL("to", to)
 	case to == "":
-		return fmt.Errorf("%w: --to is required: kine+sqlite:///path, kine+postgres://... or kine+mysql://...",
-			errSettings)
+		return fmt.Errorf("%w: --to is required: %s", errSettings, kineForms)
 	case scheme == "http", scheme == "https", isAddress(to):
 		return fmt.Errorf("%w: --to is the database of a kine; to etcd, 'etcdctl snapshot save' and 'etcdutl snapshot "+
 			"restore' lead", errSettings)
 	case isURL:
-		return fmt.Errorf("%w: --to has the unknown kind %s://: write %s before the URL of kine's database: "+
-			"kine+sqlite:///path, kine+postgres://... or kine+mysql://...", errSettings, scheme, kine.Prefix)
+		return fmt.Errorf("%w: --to has the unknown kind %s://: write %s before the URL of kine's database, as in "+
+			"%s", errSettings, scheme, kine.Prefix, kineForms)
 	}
 	return fmt.Errorf("%w: --to %s is not a URL: write %ssqlite://%s", errSettings, to, kine.Prefix, resolvedPath(to))
 }

@@ -36,12 +36,12 @@ func TestSourceHints(t *testing.T) {
 		at("etcd/member/snap/other.snap"): "or member/snap/db of a stopped etcd",
 		at("sqlstore"):                    "write sqlite://" + at("sqlstore/sqlstore.db"),
 		at("k3s"):                         "write kine+sqlite://" + at("k3s/state.db"),
-		"foreign.db":                      "write sqlite://" + at("foreign.db") + " if it is sqlstore's, or kine+sqlite://",
+		"foreign.db":                      "write sqlite://" + at("foreign.db") + " if it is sqlstore's, or kine+",
 		"sqlite://" + at("foreign.db"):    "if it is kine's, write --from kine+sqlite://" + at("foreign.db"),
 		"sqlite://foreign.db":             "write sqlite://" + at("foreign.db"),
 		"kine+sqlite://foreign.db":        "write kine+sqlite://" + at("foreign.db"),
 		"sqlite://":                       "write sqlite:///path/to/file",
-		"mysql://user:secret@host/db":     "only kine stores in mysql: write kine+mysql://...",
+		"mysql://user:secret@host/db":     "only kine stores in mysql: write its URL as kine+mysql://",
 		"ftp://user:secret@host/db":       "the unknown kind ftp://: give ",
 	} {
 		_, err := (&sourceFlags{from: from}).open(t.Context(), nil, io.Discard)

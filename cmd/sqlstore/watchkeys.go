@@ -59,7 +59,9 @@ func watchCommand() *cobra.Command {
 		}
 		times := clock{store: s}
 		return s.Changes(ctx, q, func(ch *backend.Change) error {
-			e := seen{Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), change: describe(&ch.Row, ch.Prev)}
+			e := seen{
+				Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), change: describe(&ch.Row, ch.Prev),
+			}
 			if ch.Row.Lease != 0 {
 				e.Lease = showLease(ch.Row.Lease)
 			}

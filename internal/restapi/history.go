@@ -36,7 +36,8 @@ var (
 	}
 
 	historyFlag = boolean("history", "Return the versions of the object that are not compacted, oldest first: those "+
-		"after resourceVersion, and at most limit of them. Not with watch=true.", func(o *options, b bool) { o.history = b })
+		"after resourceVersion, and at most limit of them. Not with watch=true.",
+		func(o *options, b bool) { o.history = b })
 )
 
 // ofReads are the parameters that only reads have, and of what. Ignoring them elsewhere would mislead the client.
