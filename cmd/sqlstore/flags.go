@@ -142,7 +142,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.CorruptChecks.Initial, "initial-corrupt-check", false, "do the same at the start, which fails if the "+
 		"database is corrupt; under etcd's command line --feature-gates=InitialCorruptCheck=true")
 	durationVar(f, &c.CorruptChecks.CompactionPeriod, "compact-hash-check-time", 0, "how often to do the same if "+
-		"there was a compaction since; 0 never does; under etcd's command line with --feature-gates=CompactHashCheck=true")
+		"there was a compaction since; 0 never does; under etcd's command line with "+
+		"--feature-gates=CompactHashCheck=true")
 
 	s.backups.register(f)
 
