@@ -97,7 +97,10 @@ func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 // no conditions: then it is repeated.
 func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 	t.Helper()
-	args := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, crds...)
+	args := append([]string{
+		"wait", `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`,
+		"--timeout=60s",
+	}, crds...)
 	for began := time.Now(); ; {
 		_, err := c.TryKubectl(t, nil, args...)
 		if err == nil {

@@ -141,7 +141,9 @@ func (k *kinds) create(o stored) string {
 		return ""
 	}
 	if r.Kind == "CustomResourceDefinition" {
-		k.c.Kubectl(k.t, nil, "wait", "--for=condition=Established", "--timeout=60s", "crd", object.GetName())
+		// Unlike --for=condition, this also waits while the status has no conditions at all.
+		k.c.Kubectl(k.t, nil, "wait", `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`,
+			"--timeout=60s", "crd", object.GetName())
 	}
 	return object.GetName()
 }
