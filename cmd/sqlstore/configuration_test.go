@@ -67,8 +67,8 @@ func flagTables() string {
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
-			if sub.Name() == "serve" || sub.Name() == "config" {
-				continue // its subcommands have the flags of serve
+			if slices.Contains([]string{"serve", "config", "doctor"}, sub.Name()) {
+				continue // the last two, or their subcommands, have the flags of serve
 			}
 			table(&out, sub)
 			each(sub)
