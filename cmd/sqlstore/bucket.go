@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"filippo.io/age"
@@ -23,7 +24,7 @@ import (
 const bucketForms = "a directory, file:///path, s3://bucket?region=..., gs://bucket or azblob://container, with " +
 	"?prefix=path/ for a part of it"
 
-// openBucket opens the bucket that a flag names. Make says whether a directory is made that does not exist.
+// openBucket opens the bucket that a flag names. mayMake says whether a directory is made that does not exist.
 func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.Repository, error) {
 	dir := name
 	if scheme, _, isURL := strings.Cut(name, "://"); isURL {
@@ -56,22 +57,45 @@ func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.R
 	return &backup.Repository{Bucket: b, Dir: dir}, nil
 }
 
-// openCloud opens a bucket that is no directory.
-func openCloud(ctx context.Context, flag, scheme, name string) (_ *backup.Repository, err error) {
+// bucketURL matches the URL of a bucket in an error's text, without the colon that may follow.
+var bucketURL = regexp.MustCompile(`\b(s3|gs|azblob)://\S*[^\s:]`)
+
+// openCloud opens a bucket of a cloud's storage. Its errors do not show the name, which may hold a password.
+func openCloud(ctx context.Context, flag, scheme, name string) (*backup.Repository, error) {
 	switch scheme {
-	case "gs", "azblob":
-	case "s3":
-		if name, err = withRegion(ctx, name); err != nil {
-			return nil, fmt.Errorf("%w: --%s: %w", errSettings, flag, err)
-		}
-	default: // the name may hold a password
+	case "gs", "azblob", "s3":
+	default:
 		return nil, fmt.Errorf("%w: --%s has the unknown kind %s://: give %s", errSettings, flag, scheme, bucketForms)
 	}
-	b, err := blob.OpenBucket(ctx, name)
+	u, err := parseBucket(name)
+	if err == nil && scheme == "s3" {
+		err = addRegion(ctx, u)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: --%s: %w; give %s", errSettings, flag, err, bucketForms)
+		return nil, fmt.Errorf("%w: --%s: %w", errSettings, flag, err)
+	}
+	b, err := blob.DefaultURLMux().OpenBucketURL(ctx, u)
+	if err != nil {
+		text := bucketURL.ReplaceAllLiteralString(err.Error(), bucketName(name, ""))
+		return nil, fmt.Errorf("%w: --%s: %s; give %s", errSettings, flag, text, bucketForms)
 	}
 	return &backup.Repository{Bucket: b}, nil
+}
+
+// parseBucket parses the URL of a bucket. The package's own errors show parts of it.
+func parseBucket(name string) (*url.URL, error) {
+	u, err := url.Parse(name)
+	if err == nil {
+		_, err = url.ParseQuery(u.RawQuery)
+	}
+	if err != nil {
+		return nil, errors.New("the URL is malformed: encode special characters in its parts, such as / as %2F")
+	}
+	if u.User != nil {
+		return nil, errors.New("a bucket's URL has no user and password: give them as the cloud's own programs take " +
+			"them, such as in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return u, nil
 }
 
 // bucketName is what may be shown of a bucket's name: its parameters can hold secrets. dir is as for resolvedBucket.

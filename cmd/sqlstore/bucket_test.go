@@ -17,3 +17,22 @@ func TestBucketName(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// No error about a bucket shows its name, which may hold a password.
+func TestErrorsOfBuckets(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-1")
+	for name, want := range map[string]string{
+		"s3://user:secret@b":                                       "has no user and password",
+		"azblob://user:secret@c":                                   "has no user and password",
+		"gs://user:sec/secret@b":                                   "malformed",
+		"s3://b?endpoint=http://u:secret%zz@host":                  "malformed",
+		"gs://b?a=secret;b":                                        "malformed",
+		"s3://b?unknown=x&endpoint=http://u:secret@host&prefix=p/": "open bucket s3://b?prefix=p/: ",
+		"gs://b?unknown=secret":                                    "open bucket gs://b: ",
+		"azblob://c?unknown=secret":                                "",
+	} {
+		_, err := openBucket(t.Context(), "backup-to", name, false)
+		checkHint(t, name, err, want)
+		checkHint(t, name, err, "--backup-to")
+	}
+}

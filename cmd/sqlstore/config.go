@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,8 +72,12 @@ func showConfig(cmd *cobra.Command, s *settings, onCommandLine map[string]bool) 
 
 // shownValue returns the value of a setting without secrets.
 func shownValue(f *pflag.Flag, c *sqlstore.Config) string {
+	value := f.Value.String()
+	if f.Name == "backup-to" && strings.Contains(value, "://") {
+		return cmp.Or(bucketName(value, ""), "(invalid, perhaps with a password)")
+	}
 	if f.Name != "datastore" {
-		return f.Value.String()
+		return value
 	}
 	switch shown, err := c.Database(); {
 	case err != nil:
@@ -79,7 +85,7 @@ func shownValue(f *pflag.Flag, c *sqlstore.Config) string {
 	case c.OnPostgres():
 		return shown
 	}
-	return f.Value.String()
+	return value
 }
 
 // sourceOf returns where the value of a setting comes from.

@@ -68,6 +68,11 @@ func TestConfigCheck(t *testing.T) {
 			t.Errorf("%s: %v\n%s", datastore, err, out)
 		}
 	}
+	for _, bucket := range []string{"s3://b?endpoint=http://u:secret@host&prefix=p/", "gs://u:se/secret@b"} {
+		if out, err := configure("show", "--backup-to", bucket); err != nil || strings.Contains(out, "secret") {
+			t.Errorf("%s: %v\n%s", bucket, err, out)
+		}
+	}
 	t.Setenv("SQLSTORE_DATA_DRI", "/x")
 	if _, err := configure("check"); err == nil || !strings.Contains(err.Error(), "SQLSTORE_DATA_DIR") {
 		t.Errorf("an unknown variable: %v", err)

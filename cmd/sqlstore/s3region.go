@@ -12,13 +12,9 @@ import (
 // defaultRegion is what S3 servers other than AWS expect, unless their operator has chosen another one.
 const defaultRegion = "us-east-1"
 
-// withRegion returns the name of an S3 bucket with a region. The requests are signed for one, so without it every
-// request fails.
-func withRegion(ctx context.Context, name string) (string, error) {
-	u, err := url.Parse(name)
-	if err != nil {
-		return "", err
-	}
+// addRegion completes the URL of an S3 bucket by a region. The requests are signed for one, so without it every request
+// fails.
+func addRegion(ctx context.Context, u *url.URL) error {
 	given, known := u.Query(), url.Values{}
 	for _, parameter := range []string{"region", "profile"} {
 		if given.Has(parameter) {
@@ -27,13 +23,13 @@ func withRegion(ctx context.Context, name string) (string, error) {
 	}
 	cfg, err := aws.V2ConfigFromURLParams(ctx, known)
 	if err != nil || cfg.Region != "" {
-		return name, err
+		return err
 	}
 	if !given.Has("endpoint") && cfg.BaseEndpoint == nil && os.Getenv("AWS_ENDPOINT_URL_S3") == "" {
-		return "", errors.New("the bucket's region is not known: add region=eu-central-1, or the one that it is in, " +
-			"to the URL, or set AWS_REGION")
+		return errors.New("the bucket's region is not known: add region=eu-central-1, or the one that it is in, to " +
+			"the URL, or set AWS_REGION")
 	}
 	given.Set("region", defaultRegion)
 	u.RawQuery = given.Encode()
-	return u.String(), nil
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,14 +23,27 @@ func TestRegion(t *testing.T) {
 		"s3://b?region=eu-1&prefix=a/":   "s3://b?region=eu-1&prefix=a/",
 		"s3://b?endpoint=http://h&fips=": "&region=us-east-1",
 	} {
-		if got, err := withRegion(t.Context(), name); err != nil || !strings.Contains(got, want) {
-			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
+		if got := completed(t, name); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 	_, err := openBucket(t.Context(), "from", "s3://b", false)
 	checkHint(t, "without a region", err, "--from: the bucket's region is not known: add region=")
 	t.Setenv("AWS_REGION", "eu-2")
-	if got, err := withRegion(t.Context(), own); err != nil || got != own {
-		t.Errorf("with AWS_REGION: %s, %v", got, err)
+	if got := completed(t, own); got != own {
+		t.Errorf("with AWS_REGION: %s", got)
 	}
+}
+
+// completed returns the URL of an S3 bucket with its region.
+func completed(t *testing.T, name string) string {
+	t.Helper()
+	u, err := url.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addRegion(t.Context(), u); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return u.String()
 }
