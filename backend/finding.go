@@ -37,15 +37,19 @@ type Finding struct {
 }
 
 // LatencyFinding is a finding about durations that should be short: it is a warning with the advice if more than one in
-// a hundred takes longer than limit.
+// a hundred takes longer than limit. There must be at least one.
 func LatencyFinding(subject string, durations []time.Duration, limit time.Duration, advice string) Finding {
 	slices.Sort(durations)
-	p50, p99 := durations[len(durations)/2], durations[len(durations)*99/100]
-	f := Finding{Subject: subject, Detail: fmt.Sprintf("p50 %v, p99 %v of %d", p50.Round(time.Microsecond),
-		p99.Round(time.Microsecond), len(durations))}
+	n := len(durations)
+	p50, p99, name := durations[(n-1)/2], durations[(n*99+99)/100-1], "p99"
+	if n < 100 {
+		name = "max"
+	}
+	f := Finding{Subject: subject, Detail: fmt.Sprintf("p50 %v, %s %v of %d", p50.Round(time.Microsecond), name,
+		p99.Round(time.Microsecond), n)}
 	if p99 > limit {
 		f.Severity = Warning
-		f.Advice = fmt.Sprintf("%s: p99 should be below %v", advice, limit)
+		f.Advice = fmt.Sprintf("%s: %s should be below %v", advice, name, limit)
 	}
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -42,10 +43,10 @@ func Examine(ctx context.Context, path string) []backend.Finding {
 	}
 	all := []backend.Finding{examineMode(dir, info.Mode()), examineFileSystem(dir)}
 	took, err := timeSyncs(ctx, dir)
-	if err != nil || len(took) == 0 {
+	if err != nil {
 		return append(all, backend.Finding{
 			Severity: backend.Failure, Subject: "sync latency", Detail: fmt.Sprint("cannot be measured: ", err),
-			Advice: "let this user write to the data directory",
+			Advice: adviceToWrite(err),
 		})
 	}
 	return append(all, backend.LatencyFinding("sync latency", took, slowSync, "every commit waits for a sync; use a "+
@@ -60,13 +61,29 @@ func examineMode(dir string, mode os.FileMode) backend.Finding {
 	return f
 }
 
+// adviceToWrite says what to do about a failure to write to the data directory.
+func adviceToWrite(err error) string {
+	switch {
+	case isFull(err):
+		return "free space on the disk of the data directory"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the file system of the data directory for writing"
+	case errors.Is(err, os.ErrPermission):
+		return "let this user write to the data directory"
+	}
+	return "find out why: a server must be able to write to the data directory"
+}
+
 // timeSyncs measures how long it takes to write 4 KiB and sync them. It returns fewer durations if they are long.
 func timeSyncs(ctx context.Context, dir string) (took []time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "sqlstore-doctor-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := os.Remove(f.Name()); err != nil { // while it is open, so that a signal leaves nothing
+		return nil, err
+	}
 	page := bytes.Repeat([]byte{1}, 4096)
 	for began := time.Now(); len(took) < examineSyncs && time.Since(began) < examineTime; {
 		if err := ctx.Err(); err != nil {

@@ -35,7 +35,7 @@ func TestExamine(t *testing.T) {
 	if f := finding(t, all, "data directory"); f.Severity != backend.OK || !strings.Contains(f.Detail, "drwx------") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, all, "sync latency"); !strings.Contains(f.Detail, "p99") {
+	if f := finding(t, all, "sync latency"); !strings.Contains(f.Detail, "p50") {
 		t.Errorf("%+v", f)
 	}
 	if f := finding(t, all, "file system"); !strings.Contains(f.Detail, "GiB free") {

@@ -4,7 +4,8 @@
 //
 // The servers come from, in this order; the first use in a process logs which:
 //
-//  1. SQLSTORE_TEST_POSTGRES, the DSN of a server where databases may be created; for [Database] only.
+//  1. SQLSTORE_TEST_POSTGRES, the DSN of a user who may create databases, roles and replication slots; for [Database]
+//     only.
 //  2. A container engine. SQLSTORE_TEST_POSTGRES_IMAGE names the image. By default it is that of
 //     SQLSTORE_TEST_POSTGRES_VERSION (15), pulled or built by package images.
 //  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if set. Under root they run as the user
