@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/internal/testing/smalldisk"
 )
 
 // put returns a row of a key's first version.
@@ -61,23 +60,6 @@ func TestExportRefuses(t *testing.T) {
 	if err := Export(t.Context(), url, &Store{Revision: 5, Rows: rowsOf()}); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("a log of another database: %v", err)
 	}
-}
-
-// An export that fills the disk fails with one error, which says what to do, and leaves nothing.
-func TestExportToFullDisk(t *testing.T) {
-	smalldisk.Run(t, "1m", func(t *testing.T, dir string) {
-		path := filepath.Join(dir, "state.db")
-		large := put(2, "/large")
-		large.Value = make([]byte, 4<<20)
-		err := Export(t.Context(), Prefix+"sqlite://"+path, &Store{Revision: 5, Rows: rowsOf(large)})
-		if err == nil || !strings.HasSuffix(err.Error(), "database or disk is full: free space on the disk of "+path+
-			", and run the same command again") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v", err)
-		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%v is left, %v", left, err)
-		}
-	})
 }
 
 // What is exported, and what is being exported, can be read by the owner only. The rest of an export that was killed is

@@ -19,6 +19,10 @@ const role = "on a small disk"
 func Run(t *testing.T, size string, f func(t *testing.T, dir string)) {
 	t.Helper()
 	if dir, ok := env.IsChild(role); ok {
+		// Where mounts are shared with the rest of the machine, it would get this one too.
+		if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+			t.Fatalf("make mounts private: %v", err)
+		}
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 			t.Fatalf("mount a small file system: %v", err)
 		}
@@ -31,6 +35,7 @@ func Run(t *testing.T, size string, f func(t *testing.T, dir string)) {
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
