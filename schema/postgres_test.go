@@ -146,6 +146,12 @@ func TestPostgresObjects(t *testing.T) {
 	if want := []string{"/long/" + strings.Repeat("k", 3000)}; !slices.Equal(long, want) {
 		t.Errorf("long keys %q", long)
 	}
+	db.SetMaxOpenConns(1)
+	exec(t, db, "SET enable_seqscan = off") // the table is small
+	plan := strings.Join(strs(t, db, "EXPLAIN SELECT text_of(value) FROM object_versions WHERE key = 'plain'"), "\n")
+	if !strings.Contains(plan, "Index Cond: (key =") {
+		t.Errorf("a documented lookup: %s", plan)
+	}
 	for _, from := range []string{"objects", "object_versions"} {
 		got := strs(t, db, "SELECT to_char(v.committed_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM "+from+" AS v "+
 			"WHERE key = 'plain'")

@@ -157,6 +157,13 @@ func TestObjects(t *testing.T) {
 			t.Errorf("times %q in %s, want %q", got, from, want)
 		}
 	}
+	var id, parent, unused int
+	var plan string
+	err := db.QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN SELECT value FROM object_versions "+
+		"WHERE key = CAST('plain' AS BLOB)").Scan(&id, &parent, &unused, &plan)
+	if err != nil || !strings.HasPrefix(plan, "SEARCH ") || !strings.HasSuffix(plan, "(key=?)") {
+		t.Errorf("a documented lookup: %q, %v", plan, err)
+	}
 }
 
 // checkViews runs one statement that is documented for both databases, after a key "gone" was put and deleted.

@@ -283,7 +283,7 @@ COMMENT ON COLUMN object_history.key_text IS 'the key, with escapes for bytes th
 COMMENT ON COLUMN object_history.deleted IS 'true on a tombstone';
 COMMENT ON COLUMN object_history.bytes IS 'length of key and value';
 COMMENT ON COLUMN object_history.text IS 'the value, with escapes for bytes that are not UTF-8';
-COMMENT ON COLUMN object_history.key IS 'as stored';
+COMMENT ON COLUMN object_history.key IS 'its bytes; only object_versions finds a key by its index';
 COMMENT ON COLUMN object_history.value IS 'as stored';
 COMMENT ON COLUMN object_history.committed_at IS 'when this version was committed';
 
