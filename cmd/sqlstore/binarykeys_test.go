@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
@@ -42,9 +44,11 @@ func TestBinaryKeys(t *testing.T) {
 			t.Errorf("%v: %q, want %q in %s", c.args, got, c.want, out)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, launch.Binary(t), "watch", dir, "--from=2", "-o", "json", from)
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +60,7 @@ func TestBinaryKeys(t *testing.T) {
 	cancel()
 	_ = cmd.Wait()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("watch: %v: %s", err, &errOut)
 	}
 	if got := encodedNames(t, line, ""); got[0] != "Yf4v/w==" {
 		t.Errorf("watch: %s", line)
