@@ -40,7 +40,8 @@ const defaultWarning = 300 * time.Millisecond
 // Config describes what to serve and where. The zero Config serves a temporary store on a free port of the loopback
 // interface.
 type Config struct {
-	// Name is the name of the member. Default "default".
+	// Name is the name of the member. Default: the host's name on Postgres, where each replica needs its own, otherwise
+	// "default".
 	Name string
 	// DataDir is the directory of the database if Datastore does not name one. If both are empty, the store is
 	// temporary: nothing is synced, and Close removes it.
@@ -240,6 +241,16 @@ func defaultCacheBytes() int64 {
 		limit = min(limit, group)
 	}
 	return int64(min(max(limit/cacheShare, cacheLeast), cacheMost))
+}
+
+// memberName returns the name of the member, or its default.
+func (c *Config) memberName() string {
+	if c.Name == "" && c.OnPostgres() {
+		if host, err := os.Hostname(); err == nil {
+			return host
+		}
+	}
+	return cmp.Or(c.Name, "default")
 }
 
 // OnPostgres reports whether Datastore names a Postgres database.

@@ -40,6 +40,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	cfg.Name = cfg.memberName()
 	if s.auto, err = cfg.autoTLS(s.log); err != nil {
 		return nil, err
 	}

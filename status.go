@@ -48,9 +48,6 @@ func (s *Server) monitorConditions(cfg *Config) {
 	st.generation, st.inForce = 1, 1
 	st.name, st.passwordFile = cfg.Name, cfg.DatastorePasswordFile
 	st.acknowledged = slices.Clone(cfg.AcknowledgedConditions)
-	if st.name == "" {
-		st.name = "default"
-	}
 	st.datastore, _ = cfg.Database() // opening it reports the error
 	s.monitor = conditions.NewMonitor(s.log, s.inputs)
 	s.monitor.Check()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -46,8 +47,10 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.configFile, "config-file", "",
 		"YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")
 
-	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
-	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
+	f.StringVar(&c.Name, "name", "",
+		"human-readable name of this member (default \"default\", on Postgres the host's name)")
+	f.StringVar(&c.DataDir, "data-dir", "",
+		"directory of a SQLite database (default \"<name>.sqlstore\", \"default.sqlstore\" without a name)")
 	registerDatastore(f, c)
 	durationVar(f, &c.DatastoreWait, "datastore-wait", time.Minute,
 		"how long a start waits for an unreachable Postgres; 0 does not wait")
@@ -198,7 +201,7 @@ func (s *settings) finish() error {
 		return err
 	}
 	if c.DataDir == "" {
-		c.DataDir = c.Name + ".sqlstore"
+		c.DataDir = cmp.Or(c.Name, "default") + ".sqlstore"
 	}
 	if c.DatastoreWait == 0 {
 		c.DatastoreWait = -1

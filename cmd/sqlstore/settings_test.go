@@ -278,7 +278,7 @@ func TestFlagsOfEtcd(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	(&settings{}).register(flags)
 	for name, byDefault := range map[string]string{
-		"name": "default", "data-dir": "", "listen-client-urls": "[http://localhost:2379]",
+		"name": "", "data-dir": "", "listen-client-urls": "[http://localhost:2379]",
 		"advertise-client-urls": "[]",
 		"listen-metrics-urls":   "[]", "cert-file": "", "key-file": "", "trusted-ca-file": "",
 		"client-cert-auth": "false",

@@ -64,12 +64,13 @@ type replica struct {
 	confirmations *gatherer[struct{}, backend.Head] // commits that prove which server is the primary
 	confirmed     atomic.Uint64                     // commits made for reads
 
-	contact contact
-	members memberships
-	hinting hinting
-	lessor  *sharedLessor
-	beatNow chan struct{} // capacity 1: somebody waits for a heartbeat
-	left    sync.Once
+	contact  contact
+	members  memberships
+	hinting  hinting
+	lessor   *sharedLessor
+	beatNow  chan struct{} // capacity 1: somebody waits for a heartbeat
+	namesake namesake
+	left     sync.Once
 }
 
 // Reasons why adopt cannot publish a tail.

@@ -87,13 +87,19 @@ func (r *replica) beat(ctx context.Context) error {
 	self := r.self()
 	began := time.Now()
 	m, err := r.b.Heartbeat(ctx, self, beatTimeout, beatSilence)
-	if err == nil {
-		r.contact.made(time.Now())
+	led := r.members.learn(m, began, err)
+	if err != nil {
+		return err
 	}
-	if led := r.members.learn(m, began, err); err == nil && m.Leader == self.ID && led != self.ID {
+	r.contact.made(time.Now())
+	if m.Leader == self.ID && led != self.ID {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
-	return err
+	if other, found := r.namesake.check(m.Members, self, began); found {
+		s.cfg.Logger.Warn("another replica has this one's name: give each a name of its own, so that logs, metrics and "+
+			"the list of members tell them apart", "name", self.Name, "urls", other.ClientURLs)
+	}
+	return nil
 }
 
 // learn records the result of a heartbeat, and returns the previous leader.
