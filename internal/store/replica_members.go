@@ -96,8 +96,8 @@ func (r *replica) beat(ctx context.Context) error {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
 	if other, found := r.namesake.check(m.Members, self, began); found {
-		s.cfg.Logger.Warn("another replica has this one's name: give each a name of its own, so that logs, metrics and "+
-			"the list of members tell them apart", "name", self.Name, "urls", other.ClientURLs)
+		s.cfg.Logger.Warn("another replica has this one's name: give each a name of its own, so that logs, metrics "+
+			"and the list of members tell them apart", "name", self.Name, "urls", other.ClientURLs)
 	}
 	return nil
 }
