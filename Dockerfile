@@ -1,4 +1,5 @@
-# An image of statically linked programs: sqlstore, the same file under the name etcd, and etcd's etcdctl and etcdutl.
+# An image of statically linked programs: sqlstore, the same file under the names etcd and kine, and etcd's etcdctl and
+# etcdutl.
 # `make image` (scripts/image.sh) prepares the files that are copied here. The build downloads nothing.
 FROM scratch
 COPY root/ /

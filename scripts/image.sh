@@ -14,7 +14,7 @@ bin=$context/root/usr/local/bin
 written=$context/written
 # A new volume takes its owner from the directory that it covers: those that etcd's documentation, testcontainers and
 # Kubernetes mount exist, too.
-mkdir -p "$bin" "$context/root/etc/ssl/certs" "$written/data" "$written/tmp" "$written/etcd-data" \
+mkdir -p "$bin" "$context/root/bin" "$context/root/etc/ssl/certs" "$written/data" "$written/tmp" "$written/etcd-data" \
 	"$written/data.etcd" "$written/var/lib/etcd"
 chmod 755 "$context/root" "$written" "$written/var" "$written/var/lib"
 chmod 700 "$written/data" "$written/etcd-data" "$written/data.etcd" "$written/var/lib/etcd"
@@ -25,6 +25,8 @@ echo "image: compiling static programs, which takes minutes the first time" >&2
 CGO_ENABLED=1 go build -trimpath -tags sqlite_omit_load_extension,netgo,osusergo \
 	-ldflags '-s -w -linkmode external -extldflags "-static"' -o "$bin/sqlstore" ./cmd/sqlstore
 ln -s sqlstore "$bin/etcd"
+ln -s sqlstore "$bin/kine"
+ln -s ../usr/local/bin/sqlstore "$context/root/bin/kine" # where kine's image has it
 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/entrypoint" ./cmd/entrypoint
 # In the versions that the tests use.
 (cd test && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/" \

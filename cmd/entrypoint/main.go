@@ -1,6 +1,6 @@
 // Command entrypoint starts what a container of the image is asked to run. If the first argument names a program of
-// the image, by name or path, it becomes that program: etcd, etcdctl or etcdutl, as in etcd's image. Otherwise the
-// arguments are sqlstore's. Without arguments it serves.
+// the image, by name or path, it becomes that program: etcd, etcdctl or etcdutl, as in etcd's image, or kine.
+// Otherwise the arguments are sqlstore's. Without arguments it serves.
 //
 // It replaces itself, so the program receives the container's signals.
 package main

@@ -61,7 +61,7 @@ func runEtcd(args []string) error {
 	if err == nil {
 		e.logNotes(log)
 		err = serve(s, runner{
-			flags: flags, level: level, log: log, etcd: true,
+			flags: flags, level: level, log: log, as: etcdName,
 			read: func() (*settings, *pflag.FlagSet, error) { return (&etcdMode{args: args}).read() },
 		})
 	} else {

@@ -40,8 +40,11 @@ func main() {
 }
 
 func run() error {
-	if invokedAsEtcd() {
+	switch {
+	case invokedAsEtcd():
 		return runEtcd(os.Args[1:])
+	case invokedAsKine():
+		return runKine(os.Args[1:])
 	}
 	return command().Execute()
 }
@@ -67,9 +70,11 @@ func command() *cobra.Command {
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())
-	root.AddCommand(serve, etcdCommand(), statusCommand(), configCommand(), doctorCommand(), schemaCommand(),
+	root.AddCommand(
+		serve, etcdCommand(), kineCommand(), statusCommand(), configCommand(), doctorCommand(), schemaCommand(),
 		tokenKeysCommand(), repairCommand(), checkCommand(), importCommand(), cutoverCommand(), exportCommand(),
 		backupCommand(), restoreCommand(), revisionCommand(), versionCommand(), getCommand(), lsCommand(),
-		historyCommand(), diffCommand(), topCommand(), watchCommand())
+		historyCommand(), diffCommand(), topCommand(), watchCommand(),
+	)
 	return root
 }

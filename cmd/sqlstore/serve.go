@@ -36,7 +36,9 @@ func serveCommand() *cobra.Command {
 		level := &slog.LevelVar{}
 		log := s.logger(level)
 		if err == nil {
-			err = serve(s, runner{flags: cmd.Flags(), level: level, log: log, read: readSettings})
+			err = serve(s, runner{
+				flags: cmd.Flags(), level: level, log: log, read: readSettings, as: "serve",
+			})
 		}
 		if err != nil {
 			log.Error("the server failed", "error", err)
@@ -53,7 +55,7 @@ type runner struct {
 	level *slog.LevelVar
 	log   *slog.Logger
 	read  func() (*settings, *pflag.FlagSet, error) // reads the settings again
-	etcd  bool                                      // as etcd does
+	as    string                                    // the command
 }
 
 func serve(s *settings, run runner) error {
@@ -75,9 +77,11 @@ func serve(s *settings, run runner) error {
 		return err
 	}
 	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "datastore", database)
-	if names := etcdVariables(os.Environ()); !run.etcd && len(names) > 0 {
-		log.Warn("etcd's variables have no effect on 'sqlstore serve': start 'sqlstore etcd', or use SQLSTORE_ "+
-			"variables", "environment-variables", names)
+	for _, other := range otherCommandLines {
+		if names := other.variables(os.Environ()); run.as == "serve" && len(names) > 0 {
+			log.Warn(other.name+"'s variables have no effect on 'sqlstore serve': start 'sqlstore "+other.name+
+				"', or use SQLSTORE_ variables", "environment-variables", names)
+		}
 	}
 	if s.config.UnsafeNoFsync {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its " +
@@ -94,7 +98,7 @@ func serve(s *settings, run runner) error {
 	}
 	defer closeBackups()
 	config := s.config // the flags keep their values
-	config.Profiling = config.Profiling || run.etcd && s.logLevel == "debug"
+	config.Profiling = config.Profiling || run.as == etcdName && s.logLevel == "debug"
 	server, err := start(config, stop)
 	if errors.Is(err, context.Canceled) {
 		log.Info("stopping before the start has finished", "signal", (<-stop).String())
@@ -106,7 +110,7 @@ func serve(s *settings, run runner) error {
 	notify(log, daemon.SdNotifyReady)
 	defer watchdog(log, server)()
 	ready := "ready"
-	if run.etcd {
+	if run.as == etcdName {
 		ready = "ready to serve client requests"
 	}
 	log.Info(ready, append([]any{"endpoints", server.Endpoints()}, holding(server.Conditions())...)...)
@@ -129,7 +133,7 @@ func serve(s *settings, run runner) error {
 			log.Info("stopping", "signal", sig.String())
 			notify(log, daemon.SdNotifyStopping)
 			err := closed(log, server)
-			if run.etcd && err == nil {
+			if run.as == etcdName && err == nil {
 				end() // nothing else runs any more
 				endBy(sig)
 			}

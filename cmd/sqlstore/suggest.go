@@ -37,7 +37,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !ok || unknown.GetSpecifiedShortnames() != "" {
 		return valueError(err)
 	}
-	similar := similarFlags(cmd.Flags(), unknown.GetSpecifiedName())
+	name := unknown.GetSpecifiedName()
+	if cmd.Flags().Lookup("listen-client-urls") != nil { // serve
+		for _, other := range otherCommandLines {
+			if other.has(name) {
+				return fmt.Errorf("%w; it is %s's: 'sqlstore %[2]s' takes %[2]s's command line", err, other.name)
+			}
+		}
+	}
+	similar := similarFlags(cmd.Flags(), name)
 	for i := range similar {
 		similar[i] = "--" + similar[i]
 	}

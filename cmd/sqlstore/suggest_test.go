@@ -15,6 +15,8 @@ func TestSuggestions(t *testing.T) {
 		{"serve --client-cert-auth=yes", `--client-cert-auth "yes": write true or false`},
 		{"repair --bump-revison 5", "did you mean --bump-revision?"},
 		{"serve --zzzzzzzzzzzz x", "unknown flag: --zzzzzzzzzzzz"},
+		{"serve --initial-cluster a=b", "it is etcd's: 'sqlstore etcd' takes etcd's command line"},
+		{"--listen-address unix://s", "it is kine's: 'sqlstore kine' takes kine's command line"},
 		{"repair postgres://u:secret@h/d", "found an argument without its flag"},
 	} {
 		cmd := command()

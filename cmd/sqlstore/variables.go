@@ -56,12 +56,23 @@ func refuseUnknown(serve *pflag.FlagSet, environ []string) error {
 	return errors.Join(errs...)
 }
 
-// etcdVariables returns the variables in environ that set flags of etcd. Only etcd's command line reads them.
-func etcdVariables(environ []string) (names []string) {
+// otherCommandLine is a program whose command line another command than serve takes.
+type otherCommandLine struct {
+	name, prefix string
+	has          func(flag string) bool
+}
+
+var otherCommandLines = []otherCommandLine{
+	{etcdName, "ETCD_", etcdflags.Has},
+	{kineName, kinePrefix, isKineFlag},
+}
+
+// variables returns the variables in environ that set flags of the program. Only its own command line reads them.
+func (o otherCommandLine) variables(environ []string) (names []string) {
 	for _, assignment := range environ {
 		name, value, _ := strings.Cut(assignment, "=")
-		rest, is := strings.CutPrefix(name, "ETCD_")
-		if is && value != "" && etcdflags.Has(strings.ToLower(strings.ReplaceAll(rest, "_", "-"))) {
+		rest, is := strings.CutPrefix(name, o.prefix)
+		if is && value != "" && o.has(strings.ToLower(strings.ReplaceAll(rest, "_", "-"))) {
 			names = append(names, name)
 		}
 	}

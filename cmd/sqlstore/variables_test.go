@@ -9,14 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Variables of etcd's flags are noticed, and those that others set for a service named etcd are not.
-func TestEtcdVariables(t *testing.T) {
-	got := etcdVariables([]string{
-		"ETCD_NAME=n", "ETCD_LISTEN_CLIENT_URLS=http://127.0.0.1:1", "ETCD_DATA_DIR=", "ETCDCTL_ENDPOINTS=x",
-		"ETCD_SERVICE_HOST=10.0.0.1", "ETCD_PORT_2379_TCP=tcp://10.0.0.1:2379", "NAME=n",
-	})
-	if want := []string{"ETCD_LISTEN_CLIENT_URLS", "ETCD_NAME"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+// Variables of etcd's and kine's flags are noticed, and those that others set for services of these names are not.
+func TestVariablesOfOtherCommandLines(t *testing.T) {
+	want := [][]string{{"ETCD_LISTEN_CLIENT_URLS", "ETCD_NAME"}, {"KINE_ENDPOINT"}}
+	for i, other := range otherCommandLines {
+		got := other.variables([]string{
+			"ETCD_NAME=n", "ETCD_LISTEN_CLIENT_URLS=http://127.0.0.1:1", "ETCD_DATA_DIR=", "ETCDCTL_ENDPOINTS=x",
+			"ETCD_SERVICE_HOST=10.0.0.1", "ETCD_PORT_2379_TCP=tcp://10.0.0.1:2379", "NAME=n",
+			"KINE_ENDPOINT=e", "KINE_PORT=tcp://10.0.0.1:2379", "KINE_VERSION=1", "KINE_DEBUG=",
+		})
+		if !slices.Equal(got, want[i]) {
+			t.Errorf("%s: %q, want %q", other.name, got, want[i])
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ var suites = map[string]string{
 	"docs/edge.md":            Etcd,
 	"docs/etcd.md":            Etcd,
 	"docs/backups.md":         Etcd,
+	"docs/coming-from.md":     Etcd,
 	"docs/damage.md":          Etcd,
 	"docs/moving-etcd.md":     Etcd,
 	"docs/moving-kine.md":     Moves,

@@ -223,7 +223,7 @@ func (p *page) background(text string) {
 server=$!
 exec {log}< <(exec tail -n +1 -f --pid=$server %[2]s)
 tail=$!
-grep -qE -m1 '"msg":"ready"|"msg":"ready to serve client requests"|msg=ready' <&$log || { cat %[2]s; exit 1; }
+grep -qE -m1 '"msg":"ready"|"msg":"ready to serve client requests"|(msg=|INFO  )ready' <&$log || { cat %[2]s; exit 1; }
 kill $tail`, text, log))
 	p.terminal()
 }
