@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,6 +61,9 @@ func TestReleasedReserve(t *testing.T) {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %q in the metrics", want)
 		}
+	}
+	if !regexp.MustCompile(`(?m)^sqlstore_disk_free_bytes [1-9]`).MatchString(metrics) {
+		t.Error("the metrics have no free space of the disk")
 	}
 }
 

@@ -262,6 +262,9 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if b, ok := s.backend.(backend.Reserving); ok {
 		s.metrics.WatchReserve(b.Reserved)
 	}
+	if b, ok := s.backend.(backend.OnDisk); ok {
+		s.metrics.WatchFreeDisk(b.FreeDisk)
+	}
 	return nil
 }
 
