@@ -24,6 +24,7 @@ suites() {
 		launchers 75 - make e2e-launchers
 		etcdtests 190 - make e2e-etcdtests
 		traces 30 - make e2e-traces
+		monitoring 30 - make e2e-monitoring
 		moves 30 - make e2e-moves
 		pitr 30 - make e2e-pitr
 		backups 30 - make e2e-backups

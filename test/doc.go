@@ -11,6 +11,7 @@
 //	backups/     continuous backups to S3
 //	pitr/        other programs' restores to a point in time
 //	traces/      what a collector of OpenTelemetry receives
+//	monitoring/  the rules for Prometheus and the dashboard, against real metrics
 //	bench/       a comparison with etcd, kine and a bare gRPC server
 //	programs/    builds the programs of others
 //	support/     what several suites use, besides what the main module's tests use: internal/testing

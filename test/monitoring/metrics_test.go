@@ -1,0 +1,108 @@
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+)
+
+// Servers export every metric and label that the rules, the dashboard and docs/observe.md name.
+func TestMetricsExist(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := authority.New(t).Issue("sqlstore")
+	authority.Write(t, dir+"/server.crt", cert)
+	authority.Write(t, dir+"/server.key", key)
+	extensive := []string{"--metrics", "extensive", "--auto-compaction-mode=revision", "--auto-compaction-retention=10"}
+	dsn := pgserver.Database(t)
+	servers := []*launch.Server{
+		launch.Start(t, launch.Config{Objects: true, Args: append(extensive, "--cert-file", dir+"/server.crt",
+			"--key-file", dir+"/server.key", "--backup-to", dir+"/backup", "--audit-log", dir+"/audit")}),
+		launch.Start(t, launch.Config{Args: append(extensive, "--datastore", dsn, "--name", "a")}),
+		launch.Start(t, launch.Config{Args: append(extensive, "--datastore", dsn, "--name", "b")}),
+	}
+	for _, s := range servers {
+		load(t, s)
+	}
+	// What the compactor and the backups export follows their first work, which gives no signal.
+	tick, end := time.NewTicker(100*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for {
+		found := series{}
+		for _, s := range servers {
+			found.scrape(t, s)
+		}
+		missing := missing(t, found)
+		if len(missing) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			for _, m := range missing {
+				t.Error(m)
+			}
+			return
+		}
+	}
+}
+
+// missing says which expressions name what no server exports.
+func missing(t *testing.T, found series) (all []string) {
+	t.Helper()
+	recorded := map[string]string{}
+	for _, r := range rules(t) {
+		if r.Record != "" {
+			recorded[r.Record] = selectors(r.Expr, nil)[0].metric
+		}
+		if lacks := found.lacks(r.Expr, recorded); lacks != "" {
+			all = append(all, fmt.Sprintf("%s%s: no server has %s", r.Alert, r.Record, lacks))
+		}
+	}
+	return all
+}
+
+// load makes a server serve each kind of request: reads, writes, a watch, a lease and a compaction.
+func load(t *testing.T, server *launch.Server) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	events := client.Watch(ctx, "k", clientv3.WithPrefix())
+	lease, err := client.Grant(ctx, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		if _, err := client.Put(ctx, fmt.Sprint("k", i%5), "v", clientv3.WithLease(lease.ID)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Get(ctx, "k", clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put, err := client.Txn(ctx).Then(clientv3.OpPut("k", "v"), clientv3.OpDelete("k0")).Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seen := int64(0); seen < put.Header.Revision; {
+		response := <-events
+		if err := response.Err(); err != nil {
+			t.Fatal(err)
+		}
+		seen = response.Header.Revision
+	}
+	if _, err := client.Compact(ctx, put.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+}
