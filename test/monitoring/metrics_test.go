@@ -3,6 +3,7 @@ package monitoring
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,10 @@ func TestMetricsExist(t *testing.T) {
 	for _, s := range servers {
 		load(t, s)
 	}
+	all, table := slices.Concat(rules(t), dashboard(t), variables(t)), mixin(t)
+	if len(all) < 60 {
+		t.Fatalf("only %d expressions", len(all))
+	}
 	// What the compactor and the backups export follows their first work, which gives no signal.
 	tick, end := time.NewTicker(100*time.Millisecond), time.After(time.Minute)
 	defer tick.Stop()
@@ -38,7 +43,7 @@ func TestMetricsExist(t *testing.T) {
 		for _, s := range servers {
 			found.scrape(t, s)
 		}
-		missing := missing(t, found)
+		missing := append(missing(found, all), wrong(found, table)...)
 		if len(missing) == 0 {
 			return
 		}
@@ -54,18 +59,19 @@ func TestMetricsExist(t *testing.T) {
 }
 
 // missing says which expressions name what no server exports.
-func missing(t *testing.T, found series) (all []string) {
-	t.Helper()
+func missing(found series, all []expression) (lines []string) {
 	recorded := map[string]string{}
-	for _, r := range rules(t) {
-		if r.Record != "" {
-			recorded[r.Record] = selectors(r.Expr, nil)[0].metric
-		}
-		if lacks := found.lacks(r.Expr, recorded); lacks != "" {
-			all = append(all, fmt.Sprintf("%s%s: no server has %s", r.Alert, r.Record, lacks))
+	for _, e := range all {
+		if e.record != "" {
+			recorded[e.record] = selectors(e.text, nil)[0].metric
 		}
 	}
-	return all
+	for i := range all {
+		if lacks := found.lacks(&all[i], recorded); lacks != "" {
+			lines = append(lines, fmt.Sprintf("%s: no server has %s", all[i].where, lacks))
+		}
+	}
+	return lines
 }
 
 // load makes a server serve each kind of request: reads, writes, a watch, a lease and a compaction.

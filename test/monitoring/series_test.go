@@ -79,23 +79,25 @@ func selectors(expression string, recorded map[string]string) (all []selector) {
 }
 
 // lacks returns what an expression names and no server exports, "" if there is no such thing.
-func (s series) lacks(expression string, recorded map[string]string) string {
-	labels := map[string]bool{}
-	for _, want := range selectors(expression, recorded) {
+func (s series) lacks(e *expression, recorded map[string]string) string {
+	exported := map[string]bool{}
+	for _, want := range selectors(e.text, recorded) {
 		if !slices.ContainsFunc(s[want.metric], want.matches) {
 			return "a series for " + want.String()
 		}
-		for _, one := range s[want.metric] {
-			for l := range one {
-				labels[l] = true
+		for _, labels := range s[want.metric] {
+			for l := range labels {
+				exported[l] = true
 			}
 		}
 	}
-	for _, g := range grouping.FindAllStringSubmatch(expression, -1) {
-		for _, l := range word.FindAllString(g[1], -1) {
-			if !labels[l] && !slices.Contains(attached, l) {
-				return "the label " + l
-			}
+	named := slices.Clone(e.legend)
+	for _, g := range grouping.FindAllStringSubmatch(e.text, -1) {
+		named = append(named, word.FindAllString(g[1], -1)...)
+	}
+	for _, l := range named {
+		if !exported[l] && !slices.Contains(attached, l) {
+			return "the label " + l
 		}
 	}
 	return ""
