@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/testing/pages"
 )
 
@@ -53,6 +54,16 @@ func alerts(t *testing.T) (all []alert) {
 		t.Fatalf("only %d alerts", len(all))
 	}
 	return all
+}
+
+// Each condition that is a fault has an alert.
+func TestConditionsHaveAlerts(t *testing.T) {
+	rules := string(monitoring(t, "rules.yaml"))
+	for _, kind := range conditions.Negative {
+		if !strings.Contains(rules, `expr: sqlstore:condition:unacknowledged{type="`+kind+`"}`) {
+			t.Errorf("no alert has the condition %s alone", kind)
+		}
+	}
 }
 
 // Each alert says what is wrong and how bad that is, leads to its section of the runbook, and fires in a test.
