@@ -114,6 +114,7 @@ func serve(s *settings, run runner) error {
 		ready = "ready to serve client requests"
 	}
 	log.Info(ready, append([]any{"endpoints", server.Endpoints()}, holding(server.Conditions())...)...)
+	hintLoopback(log, s.config.ListenClientURLs)
 	r := &reloader{flags: run.flags, level: run.level, log: log, server: server, read: run.read}
 	for {
 		select {

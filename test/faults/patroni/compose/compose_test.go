@@ -132,11 +132,13 @@ func (p *project) compose(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-func (p *project) must(args ...string) {
+func (p *project) must(args ...string) string {
 	p.Helper()
-	if _, err := p.compose(p.Context(), args...); err != nil {
+	out, err := p.compose(p.Context(), args...)
+	if err != nil {
 		p.Fatal(err)
 	}
+	return out
 }
 
 func (p *project) client(i int) *clientv3.Client {
@@ -212,6 +214,11 @@ func TestTwoReplicas(t *testing.T) {
 	members, err := second.MemberList(t.Context())
 	if err != nil || len(members.Members) != 2 {
 		t.Fatalf("members: %v, %v", members, err)
+	}
+
+	// The health check's command. Every condition of concern is listed, such as missing checksums of pages.
+	if out := p.must("exec", "-T", "sqlstore-2", "sqlstore", "status"); strings.Contains(out, "NoPageChecksums") {
+		t.Errorf("status:\n%s", out)
 	}
 
 	p.must("stop", "sqlstore-1")

@@ -87,12 +87,20 @@ func TestPrograms(t *testing.T) {
 		})
 	}
 	// A Pod's command replaces the image's entrypoint; the engine finds the program in its PATH.
-	t.Run("command of a Pod", func(t *testing.T) {
-		got, code := output(t, testcontainers.WithEntrypoint("etcd", "--version"), testcontainers.WithCmd())
-		if code != 0 || !strings.Contains(got, "etcd Version: 3.7") {
-			t.Errorf("exit code %d, printed %q", code, got)
-		}
-	})
+	for program, want := range map[string]string{"etcd": "etcd Version: 3.7", "/bin/kine": "kine version"} {
+		t.Run(program+" of a Pod", func(t *testing.T) {
+			got, code := output(t, testcontainers.WithEntrypoint(program, "--version"), testcontainers.WithCmd())
+			if code != 0 || !strings.Contains(got, want) {
+				t.Errorf("exit code %d, printed %q", code, got)
+			}
+		})
+	}
+}
+
+// Without arguments the image serves to itself alone, and says so. The health check of the image finds it ready.
+func TestHealthCheck(t *testing.T) {
+	run(t, testcontainers.WithWaitStrategyAndDeadline(timeout, wait.ForAll(
+		wait.ForLog("clients outside this container cannot connect"), wait.ForHealthCheck())))
 }
 
 // The image's programs do not run as root.
