@@ -46,25 +46,20 @@ func (c *Config) refuseEtcdDirectory(ctx context.Context, b backend.Backend, wai
 	if has, err := hasEtcdData(c.DataDir); err != nil || !has {
 		return nil //nolint:nilerr // nothing else needs the directory, so it need not be readable
 	}
-	if empty, err := c.isEmpty(ctx, b, waiting); err != nil || !empty {
+	var clock backend.Clock
+	err := c.await(ctx, waiting, func() (err error) {
+		clock, err = b.Clock(ctx)
 		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look whether the database is empty: %w", err)
+	}
+	if clock.Revision > 1 {
+		return nil
 	}
 	return fmt.Errorf("%w: %s contains %s/, but the database is empty: stop etcd, and copy its data to the database "+
 		"with 'sqlstore import --from %s --datastore ...', or set another %s", ErrEtcdData, c.DataDir, etcdMember,
 		c.DataDir, setting.Name("DataDir"))
-}
-
-// isEmpty reports whether nothing has been written to the database.
-func (c *Config) isEmpty(ctx context.Context, b backend.Backend, waiting func(error)) (empty bool, err error) {
-	err = c.await(ctx, waiting, func() error {
-		clock, err := b.Clock(ctx)
-		empty = clock.Revision <= 1
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("look whether the database is empty: %w", err)
-	}
-	return empty, nil
 }
 
 // inDataDir reports whether the database is a file in the data directory, where [refuseEtcdData] looks.

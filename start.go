@@ -24,8 +24,8 @@ import (
 )
 
 // Start opens the database, migrates it if needed, and serves. ctx limits only the start. Errors: [ErrConfig],
-// [ErrPlaintext], [ErrEtcdData], [ErrKineData], [compactor.ErrConfig], those of listening and of opening the database
-// (package backend: in use, schema newer, no permission).
+// [ErrPlaintext], [ErrEtcdData], [compactor.ErrConfig], those of listening and of opening the database (package
+// backend: in use, schema newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{
 		log: cfg.logger(), quota: cfg.quota, hungUp: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
@@ -226,9 +226,6 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		return err
 	}
 	if err := cfg.refuseEtcdDirectory(ctx, s.backend, s.state.wait); err != nil {
-		return err
-	}
-	if err := cfg.refuseKineData(ctx, s.backend, s.state.wait); err != nil {
 		return err
 	}
 	s.recordProgram(ctx)

@@ -45,12 +45,6 @@ type Programs interface {
 	RecordProgram(ctx context.Context, version string) (before string, err error)
 }
 
-// BesideKine is a [Backend] whose database may also have the data of a kine.
-type BesideKine interface {
-	// HasKineData reports whether the database has kine's table.
-	HasKineData(ctx context.Context) (bool, error)
-}
-
 // Durability is a [Backend] over a server whose settings decide whether a commit survives a crash. It refuses writes
 // while the settings do not protect commits, unless it was opened to accept that.
 type Durability interface {

@@ -86,14 +86,21 @@ func (b *Backend) prepare(cc *pgx.ConnConfig) error {
 	return b.prepareLink(&link{}, cc)
 }
 
+func readPassword(file string) (string, error) {
+	password, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the database's password: %w", err)
+	}
+	return strings.TrimRight(string(password), "\r\n"), nil
+}
+
 // prepareLink prepares the configuration of one connection and attaches l to it.
 func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 	if b.cfg.PasswordFile != "" {
-		password, err := os.ReadFile(b.cfg.PasswordFile)
-		if err != nil {
-			return fmt.Errorf("read the database's password: %w", err)
+		var err error
+		if cc.Password, err = readPassword(b.cfg.PasswordFile); err != nil {
+			return err
 		}
-		cc.Password = strings.TrimRight(string(password), "\r\n")
 	}
 	if b.pooled.Load() {
 		cc.DefaultQueryExecMode = pgx.QueryExecModeExec

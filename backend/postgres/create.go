@@ -7,25 +7,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
-var _ backend.BesideKine = (*Backend)(nil)
-
-// HasKineData implements [backend.BesideKine].
-func (b *Backend) HasKineData(ctx context.Context) (has bool, err error) {
-	err = b.reads.query(ctx, "look for kine's table", nil, func(s *scanner) error { has = s.boolean(); return nil },
-		"SELECT to_regclass('kine') IS NOT NULL")
-	return has, err
-}
-
 // CreateDatabase creates the database that the DSN names if the server has none of that name, and returns its name, or
-// "" if it exists. It connects to the database postgres for that. Errors: [ErrDSN], the server's.
+// "" if it exists. It connects to the database postgres for that. Errors: [ErrDSN], those of
+// reading the password's file, the server's.
 func CreateDatabase(ctx context.Context, cfg Config) (created string, err error) {
 	pc, err := poolConfig(cfg)
 	if err != nil {
 		return "", err
+	}
+	if cfg.PasswordFile != "" {
+		if pc.ConnConfig.Password, err = readPassword(cfg.PasswordFile); err != nil {
+			return "", err
+		}
 	}
 	c, err := pgx.ConnectConfig(ctx, pc.ConnConfig)
 	if err == nil {

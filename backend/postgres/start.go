@@ -77,6 +77,9 @@ func (b *Backend) start(ctx context.Context) error {
 	if err := b.fit(ctx); err != nil {
 		return err
 	}
+	if err := b.refuseKine(ctx); err != nil {
+		return err
+	}
 	db := stdlib.OpenDBFromPool(b.reads.pool)
 	if err := errors.Join(schema.Up(ctx, db, b.log), db.Close()); err != nil {
 		return b.translateMigration(ctx, err)

@@ -9,6 +9,7 @@ import (
 func TestProgram(t *testing.T) {
 	image := []string{
 		"/usr/local/bin/sqlstore", "/usr/local/bin/etcd", "/usr/local/bin/etcdctl", "/usr/local/bin/etcdutl",
+		"/usr/local/bin/kine", "/bin/kine",
 	}
 	exists := func(path string) bool { return slices.Contains(image, path) }
 	for asked, want := range map[string]string{
@@ -19,6 +20,8 @@ func TestProgram(t *testing.T) {
 		"sqlstore status":           "/usr/local/bin/sqlstore: sqlstore status",
 		"etcd --name a":             "/usr/local/bin/etcd: etcd --name a",
 		"/usr/local/bin/etcd -name": "/usr/local/bin/etcd: /usr/local/bin/etcd -name",
+		"kine --endpoint x":         "/usr/local/bin/kine: kine --endpoint x",
+		"/bin/kine --endpoint x":    "/bin/kine: /bin/kine --endpoint x",
 		"etcdctl get k":             "/usr/local/bin/etcdctl: etcdctl get k",
 		"/bin/sh":                   "/usr/local/bin/sqlstore: sqlstore /bin/sh",
 	} {

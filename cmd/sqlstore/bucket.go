@@ -88,7 +88,7 @@ func parseBucket(name string) (*url.URL, error) {
 	if err == nil {
 		_, err = url.ParseQuery(u.RawQuery)
 	}
-	if err != nil {
+	if err != nil || strings.ContainsAny(name, " \t\r\n") {
 		return nil, errors.New("the URL is malformed: encode special characters in its parts, such as / as %2F")
 	}
 	if u.User != nil {

@@ -28,6 +28,7 @@ func TestErrorsOfBuckets(t *testing.T) {
 		"s3://b?endpoint=http://u:secret%zz@host":                  "malformed",
 		"gs://b?a=secret;b":                                        "malformed",
 		"s3://b?unknown=x&endpoint=http://u:secret@host&prefix=p/": "open bucket s3://b?prefix=p/: ",
+		"s3://b?endpoint=http://u:sec secret@h&zz=1":               "malformed",
 		"gs://b?unknown=secret":                                    "open bucket gs://b: ",
 		"azblob://c?unknown=secret":                                "",
 	} {

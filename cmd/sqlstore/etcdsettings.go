@@ -30,6 +30,9 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 	for name, value := range meanings(o) {
 		values[name] = value
 	}
+	if !o.Given("name") && s.config.OnPostgres() {
+		values["name"] = "" // the host's: etcd's default would be the same for all replicas
+	}
 	e.withoutTLS(values, flags)
 	for name, value := range values {
 		if flags.Lookup(name) == nil {

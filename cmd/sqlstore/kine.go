@@ -80,7 +80,9 @@ func createDatabase(log *slog.Logger, c *sqlstore.Config) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), createTimeout)
 	defer cancel()
-	name, err := postgres.CreateDatabase(ctx, postgres.Config{DSN: c.Datastore})
+	name, err := postgres.CreateDatabase(ctx, postgres.Config{
+		DSN: c.Datastore, PasswordFile: c.DatastorePasswordFile,
+	})
 	switch {
 	case err != nil:
 		log.Debug("it is not known whether the database exists", "error", err)
@@ -99,31 +101,36 @@ type kineMode struct {
 // read returns the settings of serve that kine's amount to. Errors: [errSettings], [pflag.ErrHelp].
 func (m *kineMode) read() (*settings, *pflag.FlagSet, error) {
 	s, k := &settings{}, &kineFlags{}
-	own := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.register(own)
+	serve, own := pflag.NewFlagSet("serve", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.register(serve)
 	flags := k.flagSet()
-	own.VisitAll(func(f *pflag.Flag) {
+	var errs []error
+	serve.VisitAll(func(f *pflag.Flag) {
 		if flags.Lookup(f.Name) == nil && !replacedByKine[f.Name] {
 			flags.AddFlag(f)
+			own.AddFlag(f)
+		} else if os.Getenv(variable(f.Name)) != "" {
+			errs = append(errs, fmt.Errorf("%w: %s is for 'sqlstore serve': kine has a flag in its place, see "+
+				"'sqlstore kine --help'", errSettings, variable(f.Name)))
 		}
 	})
 	err := k.parse(flags, m.args, os.LookupEnv)
 	if err == nil && k.version {
 		m.version = true
-		return s, own, nil
+		return s, serve, nil
 	}
-	if err == nil {
+	if err = errors.Join(append(errs, err)...); err == nil {
 		err = applySettings(own, os.LookupEnv)
 	}
 	if err == nil {
 		m.without = k.withoutEffect(flags)
-		err = k.convert(flags, own)
+		err = k.convert(flags, serve)
 	}
 	if err == nil {
 		s.config.InsecurePlaintext = true // as kine
 		err = s.finish()
 	}
-	return s, own, err
+	return s, serve, err
 }
 
 func (m *kineMode) logNotes(log *slog.Logger, s *settings) {

@@ -124,16 +124,30 @@ func TestKineDataIsRefused(t *testing.T) {
 	}
 	dsn := pgserver.Database(t)
 	execute(t, dsn, "CREATE TABLE kine (id bigint)")
-	for _, c := range []struct{ command, endpoint, want string }{
-		{"kine", "--endpoint=sqlite://" + file, "import --from kine+sqlite://" + file},
-		{"kine", "--endpoint=" + dsn, "import --from kine+postgres://"},
-		{"serve", "--datastore=" + dsn, "import --from kine+postgres://"},
+	asKine := []string{"--listen-address=127.0.0.1:0", "--metrics-bind-address=0"}
+	for _, c := range []struct {
+		command, endpoint string
+		listen            []string
+		want              string
+	}{
+		{"kine", "--endpoint=sqlite://" + file, asKine, "import --from kine+sqlite://" + file},
+		{"kine", "--endpoint=" + dsn, asKine, "import --from kine+postgres://"},
+		{
+			"serve", "--datastore=" + dsn,
+			[]string{"--listen-client-urls=http://127.0.0.1:0"},
+			"import --from kine+postgres://",
+		},
+		{"doctor", "--datastore=" + dsn, []string{"-o=json"}, ""},
 	} {
-		_, problems, code := run(t, launch.Binary(t), []string{c.command, c.endpoint}, nil)
+		args := append([]string{c.command, c.endpoint}, c.listen...)
+		_, problems, code := run(t, launch.Binary(t), args, nil)
 		if code != 1 || !strings.Contains(problems, c.want) {
 			t.Errorf("%s: exit code %d, %s", c.command, code, problems)
 		}
 	}
-	execute(t, dsn, "DROP TABLE kine")
+	if out, err := sqlstore(t, "schema", "status", "--datastore", dsn); !strings.Contains(out, "version 0 of 1") {
+		t.Errorf("a refused start has migrated kine's database: %s, %v", out, err)
+	}
+	execute(t, dsn, "ALTER TABLE kine RENAME TO kine_of_old")
 	launch.Start(t, launch.Config{Args: []string{"--datastore", dsn}})
 }

@@ -18,7 +18,6 @@ type kineFlags struct {
 	version                                          bool
 	listenAddress, endpoint                          string
 	caFile, certFile, keyFile                        string // of the connection to the database
-	skipVerify                                       bool
 	serverCertFile, serverKeyFile, trustedCAFile     string
 	metricsBindAddress                               string
 	metricsProfiling, metricsPlain, debug            bool
@@ -43,8 +42,8 @@ var ofT4 = []string{
 
 // tuning are the flags for kine's own statements and goroutines, which have no effect here.
 var tuning = []string{
-	"datastore-max-idle-connections", "slow-sql-threshold", "slow-sql-warning-threshold", "emulated-etcd-version",
-	"compact-interval-jitter", "compact-timeout", "compact-batch-size", "poll-batch-size",
+	"datastore-max-idle-connections", "datastore-poll-interval", "slow-sql-threshold", "slow-sql-warning-threshold",
+	"emulated-etcd-version", "compact-interval-jitter", "compact-timeout", "compact-batch-size", "poll-batch-size",
 }
 
 func (k *kineFlags) flagSet() *pflag.FlagSet {
@@ -57,7 +56,7 @@ func (k *kineFlags) flagSet() *pflag.FlagSet {
 	f.StringVar(&k.caFile, "ca-file", "", "authorities that sign the certificate of Postgres")
 	f.StringVar(&k.certFile, "cert-file", "", "client certificate for Postgres")
 	f.StringVar(&k.keyFile, "key-file", "", "private key of --cert-file")
-	f.BoolVar(&k.skipVerify, "skip-verify", false, "do not verify the certificate of Postgres")
+	f.Bool("skip-verify", false, "nothing, as in kine over Postgres: sslmode in --endpoint says what is verified")
 	f.StringVar(&k.logFormat, "log-format", "plain", "plain or json")
 	f.StringVar(&k.metricsBindAddress, "metrics-bind-address", ":8080", "host:port that serves /metrics; 0 is none")
 	f.StringVar(&k.serverCertFile, "server-cert-file", "", "the server's TLS certificate chain")
@@ -98,20 +97,20 @@ func (k *kineFlags) parse(flags *pflag.FlagSet, args []string, getenv func(strin
 		fmt.Fprintf(os.Stderr, "Usage of kine (flags of 'sqlstore serve' that kine lacks work, too):\n%s",
 			(&kineFlags{}).flagSet().FlagUsages())
 	}
-	err := flags.Parse(twoDashes(args))
+	err := flags.Parse(twoDashes(flags, args))
 	switch {
 	case errors.Is(err, pflag.ErrHelp) || k.version:
 		return err
 	case err != nil:
-		return fmt.Errorf("%w: %w", errSettings, err)
+		return fmt.Errorf("%w: %w", errSettings, valueError(err))
 	case flags.NArg() > 0:
 		return fmt.Errorf("%w: kine takes flags only", errSettings) // the argument may hold a password
 	}
 	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
+	(&kineFlags{}).flagSet().VisitAll(func(f *pflag.Flag) {
 		name := kineVariable(f.Name)
 		value, ok := getenv(name)
-		if !ok || value == "" || f.Changed || f.Name == "version" {
+		if !ok || value == "" || flags.Changed(f.Name) || f.Name == "version" || slices.Contains(ofT4, f.Name) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
@@ -128,10 +127,11 @@ func (k *kineFlags) parse(flags *pflag.FlagSet, args []string, getenv func(strin
 }
 
 // twoDashes writes -endpoint as --endpoint: kine accepts both.
-func twoDashes(args []string) []string {
+func twoDashes(flags *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i, a := range args {
-		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
+		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
+		if strings.HasPrefix(a, "-") && len(name) > 1 && flags.Lookup(name) != nil { // not a value such as -1s
 			args[i] = "-" + a
 		}
 	}
@@ -144,6 +144,15 @@ func (k *kineFlags) withoutEffect(flags *pflag.FlagSet) (names []string) {
 		if flags.Changed(name) {
 			names = append(names, "--"+name)
 		}
+	}
+	if flags.Changed("skip-verify") {
+		names = append(names, "--skip-verify")
+	}
+	if k.trustedCAFile != "" && !k.secure() {
+		names = append(names, "--trusted-ca-file (without --server-cert-file)")
+	}
+	if k.compactEvery > 0 {
+		names = append(names, "--compact-interval (any but 0 is the same)")
 	}
 	return names
 }

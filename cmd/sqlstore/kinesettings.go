@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 )
+
+// fewestConnections are those that --datastore-max-connections allows.
+const fewestConnections = 4
 
 // otherDrivers says what to use in place of kine's drivers that have no SQL database which sqlstore supports.
 var otherDrivers = map[string]string{
@@ -22,6 +26,9 @@ var otherDrivers = map[string]string{
 	"memory": "use sqlite://... with --unsafe-no-fsync",
 }
 
+// secure reports whether clients are served with TLS. A certificate without its key is an error later.
+func (k *kineFlags) secure() bool { return k.serverCertFile+k.serverKeyFile != "" }
+
 // convert sets the flags of serve to what kine's flags mean.
 func (k *kineFlags) convert(kine, serve *pflag.FlagSet) error {
 	datastore, err := k.datastore(kine)
@@ -30,38 +37,35 @@ func (k *kineFlags) convert(kine, serve *pflag.FlagSet) error {
 	}
 	values := map[string]string{
 		"datastore":          datastore,
-		"listen-client-urls": listenURL(k.listenAddress, k.serverCertFile != "" && k.serverKeyFile != ""),
+		"listen-client-urls": listenURL(cmp.Or(k.listenAddress, "unix://kine.sock"), k.secure()),
 		"log-format":         map[string]string{"plain": formatConsole, "json": formatJSON}[k.logFormat],
+		"cert-file":          k.serverCertFile, "key-file": k.serverKeyFile,
+		"watch-progress-notify-interval": k.progress.String(),
 	}
 	if values["log-format"] == "" {
 		return fmt.Errorf("%w: --log-format is neither plain nor json", errSettings)
 	}
-	if file, ok := strings.CutPrefix(datastore, "sqlite://"); ok {
-		values["data-dir"] = filepath.Dir(file)
-	}
 	if k.metricsBindAddress != "0" {
-		values["listen-metrics-urls"] = listenURL(k.metricsBindAddress,
-			k.serverCertFile != "" && k.serverKeyFile != "" && !k.metricsPlain)
+		values["listen-metrics-urls"] = listenURL(cmp.Or(k.metricsBindAddress, ":8080"), k.secure() && !k.metricsPlain)
 	}
-	if k.trustedCAFile != "" {
-		values["client-cert-auth"] = "true"
+	if k.trustedCAFile != "" && k.secure() {
+		values["trusted-ca-file"], values["client-cert-auth"] = k.trustedCAFile, "true"
 	}
 	if k.debug {
 		values["log-level"] = "debug"
 	}
-	if k.maxOpen > 0 {
-		values["datastore-max-connections"] = strconv.Itoa(k.maxOpen)
+	if u, err := url.Parse(datastore); err == nil && u.Scheme == "sqlite" {
+		values["data-dir"] = filepath.Dir(u.Path)
+	} else if k.maxOpen > 0 {
+		values["datastore-max-connections"] = strconv.Itoa(max(k.maxOpen, fewestConnections))
 	}
 	if k.metricsProfiling {
 		values["enable-pprof"] = "true"
 	}
 	if k.compactEvery > 0 {
 		values["auto-compaction-mode"] = "revision"
-		values["auto-compaction-retention"] = strconv.FormatInt(k.compactMinRetain, 10)
+		values["auto-compaction-retention"] = strconv.FormatInt(max(k.compactMinRetain, 1), 10)
 	}
-	values["cert-file"], values["key-file"] = k.serverCertFile, k.serverKeyFile
-	values["trusted-ca-file"] = k.trustedCAFile
-	values["watch-progress-notify-interval"] = k.progress.String()
 	for name, value := range values {
 		if err := serve.Set(name, value); err != nil {
 			return fmt.Errorf("%w: %w", errSettings, valueError(err))
@@ -96,7 +100,7 @@ func listenURL(address string, secure bool) string {
 // datastore returns the database for kine's endpoint. Its errors do not show it, because it may hold a password.
 func (k *kineFlags) datastore(flags *pflag.FlagSet) (string, error) {
 	if k.endpoint == "" {
-		return sqliteFile("./db/state.db")
+		return sqliteFile("")
 	}
 	scheme, rest, found := strings.Cut(k.endpoint, "://")
 	if !found {
@@ -106,7 +110,7 @@ func (k *kineFlags) datastore(flags *pflag.FlagSet) (string, error) {
 	case "sqlite":
 		return sqliteFile(rest)
 	case "postgres", "postgresql":
-		return k.postgres(flags)
+		return k.postgres(flags, scheme, cmp.Or(rest, "postgres:postgres@localhost/"))
 	case "jetstream":
 		scheme = "nats"
 	case "https", "unix", "unixs":
@@ -119,48 +123,51 @@ func (k *kineFlags) datastore(flags *pflag.FlagSet) (string, error) {
 		errSettings)
 }
 
-// sqliteFile returns the datastore for a file as kine's driver of SQLite names it. Its parameters are that driver's.
+// sqliteFile returns the datastore for a file as kine's driver of SQLite names it: a path, or file: and an escaped one.
+// Its parameters are that driver's.
 func sqliteFile(name string) (string, error) {
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, "file:"), "?")
-	if name == "" || name == ":memory:" {
+	name, _, _ = strings.Cut(name, "?")
+	if escaped, isURI := strings.CutPrefix(name, "file:"); isURI {
+		var err error
+		if name, err = url.PathUnescape(escaped); err != nil {
+			return "", fmt.Errorf("%w: --endpoint: %w", errSettings, err)
+		}
+	}
+	if name == ":memory:" {
 		return "", fmt.Errorf("%w: --endpoint names no file: write sqlite:///path/to/file", errSettings)
 	}
-	path, err := filepath.Abs(name)
+	path, err := filepath.Abs(cmp.Or(name, "./db/state.db"))
 	if err != nil {
 		return "", fmt.Errorf("%w: --endpoint: %w", errSettings, err)
 	}
-	return "sqlite://" + path, nil
+	return (&url.URL{Scheme: "sqlite", Path: path}).String(), nil
 }
 
 // postgres returns the DSN for a Postgres endpoint. As in kine, the database is kubernetes by default, and a
 // certificate or an authority asks for verification.
-func (k *kineFlags) postgres(flags *pflag.FlagSet) (string, error) {
-	u, err := url.Parse(k.endpoint)
-	if err != nil {
-		return k.endpoint, nil //nolint:nilerr // the server says what is wrong with it, without its password
+func (k *kineFlags) postgres(flags *pflag.FlagSet, scheme, rest string) (string, error) {
+	u, err := url.Parse(scheme + "://" + rest)
+	var q url.Values
+	if err == nil {
+		q, err = url.ParseQuery(u.RawQuery)
+	}
+	if err != nil || u.Fragment != "" || u.Opaque != "" {
+		return "", fmt.Errorf("%w: --endpoint is malformed: write postgres://user:password@host/database, and what is "+
+			"special in a part as %%XX", errSettings)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/kubernetes"
 	}
 	u.Path = strings.ToLower(u.Path)
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return k.endpoint, nil //nolint:nilerr // likewise
-	}
 	add := func(name, value string) {
 		if value != "" && !q.Has(name) {
 			q.Set(name, value)
 		}
 	}
-	if !k.skipVerify {
-		add("sslrootcert", k.caFile)
-	}
+	add("sslrootcert", k.caFile)
 	add("sslcert", k.certFile)
 	add("sslkey", k.keyFile)
-	switch {
-	case k.skipVerify:
-		add("sslmode", "require")
-	case k.caFile+k.certFile+k.keyFile != "":
+	if k.caFile+k.certFile+k.keyFile != "" {
 		add("sslmode", "verify-full")
 	}
 	if k.maxLifetime > 0 {

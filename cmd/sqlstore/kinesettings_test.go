@@ -44,7 +44,7 @@ func TestKineSettings(t *testing.T) {
 		t.Errorf("listeners: %+v", c)
 	}
 	if s.logLevel != "debug" || s.logFormat != formatJSON || c.WatchProgressInterval != 9*time.Second ||
-		c.DatastoreMaxConns != 30 || !c.Profiling || c.QuotaBytes != 1<<30 {
+		c.DatastoreMaxConns != 0 || !c.Profiling || c.QuotaBytes != 1<<30 {
 		t.Errorf("%+v", s)
 	}
 	if c.Compaction.Mode != "revision" || c.Compaction.Retention != "7" {
@@ -53,8 +53,82 @@ func TestKineSettings(t *testing.T) {
 	if path, err := c.Database(); err != nil || !strings.HasSuffix(path, "/a/b.db") || c.DataDir != filepath.Dir(path) {
 		t.Errorf("database %s, %v", path, err)
 	}
-	if !slices.Equal(m.without, []string{"--poll-batch-size"}) {
+	want := []string{"--poll-batch-size", "--compact-interval (any but 0 is the same)"}
+	if !slices.Equal(m.without, want) {
 		t.Errorf("without effect: %q", m.without)
+	}
+}
+
+// What kine accepts starts, although serve is stricter.
+func TestKineAccepts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		args []string
+		is   func(s *settings) bool
+	}{
+		{
+			[]string{"--datastore-max-open-connections=1", "--endpoint=postgres://u@h/d"},
+			func(s *settings) bool { return s.config.DatastoreMaxConns == 4 },
+		},
+		{
+			[]string{"--datastore-max-open-connections=1", "--endpoint=sqlite://"},
+			func(s *settings) bool { return strings.HasSuffix(s.config.Datastore, "/db/state.db") },
+		},
+		{
+			[]string{"--trusted-ca-file=a"},
+			func(s *settings) bool { return s.config.TLS.TrustedCA == "" && !s.config.TLS.RequireClientCert },
+		},
+		{
+			[]string{"--metrics-bind-address=", "--listen-address="},
+			func(s *settings) bool {
+				return s.config.ListenMetricsURLs[0] == "http://0.0.0.0:8080" &&
+					s.config.ListenClientURLs[0] == "unix://kine.sock"
+			},
+		},
+		{
+			[]string{"--datastore-connection-max-lifetime", "-1s", "--endpoint", "postgres://"},
+			func(s *settings) bool {
+				return s.config.Datastore == "postgres://postgres:postgres@localhost/kubernetes"
+			},
+		},
+		{
+			[]string{"--compact-interval=1h", "--compact-min-retain=0"},
+			func(s *settings) bool { return s.config.Compaction.Retention == "1" },
+		},
+		{[]string{"--datastore-poll-interval=1s"}, func(*settings) bool { return true }},
+	} {
+		if s, _, err := readKine(c.args...); err != nil || !c.is(s) {
+			t.Errorf("%q: %+v, %v", c.args, s.config, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"/d/k%20x.db": "/d/k%20x.db", "/d/100%.db": "/d/100%.db", "/d/a#b.db": "/d/a#b.db",
+		"file:/d/k%20x.db": "/d/k x.db",
+	} {
+		s, _, err := readKine("--endpoint=sqlite://" + name + "?mode=rwc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.config.Database(); err != nil || got != want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// Variables of serve set what kine lacks. Those in whose place kine has a flag would name another store or listener.
+func TestKineVariables(t *testing.T) {
+	t.Setenv("KINE_NAME", "not kine's")
+	t.Setenv("KINE_METRICS", "not kine's")
+	t.Setenv("KINE_S3_REGION", "of another driver")
+	s, _, err := readKine()
+	if err != nil || s.config.Name != "" {
+		t.Errorf("name %q, %v", s.config.Name, err)
+	}
+	for _, name := range []string{"SQLSTORE_LISTEN_CLIENT_URLS", "SQLSTORE_DATASTORE", "SQLSTORE_CONFIG_FILE"} {
+		t.Setenv(name, "x")
+		if _, _, err := readKine(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -73,7 +147,10 @@ func TestKineEndpoints(t *testing.T) {
 			[]string{"--endpoint=postgres://h/d", "--ca-file=/ca", "--cert-file=/c", "--key-file=/k"},
 			"postgres://h/d?sslcert=%2Fc&sslkey=%2Fk&sslmode=verify-full&sslrootcert=%2Fca",
 		},
-		{[]string{"--endpoint=postgres://h/d", "--ca-file=/ca", "--skip-verify"}, "postgres://h/d?sslmode=require"},
+		{
+			[]string{"--endpoint=postgres://h/d", "--ca-file=/ca", "--skip-verify"},
+			"postgres://h/d?sslmode=verify-full&sslrootcert=%2Fca",
+		},
 		{
 			[]string{
 				"--endpoint=postgres://h/d", "--datastore-connection-max-lifetime=1h",
@@ -100,7 +177,10 @@ func TestKineRefusesDrivers(t *testing.T) {
 		"litestream:///d/state.db":           "--no-page-checksums",
 		"oracle://u:secret@h":                "unknown kind",
 		"u:secret@h":                         "write sqlite://path",
-		"sqlite://":                          "names no file",
+		"postgres://u:se#secret@h/d":         "malformed",
+		"postgres://u:secret@h/d?a=b;c=d":    "malformed",
+		"postgres://u:secret@h/d#x":          "malformed",
+		"sqlite://file:%zz":                  "invalid URL escape",
 		"sqlite://:memory:?cache=shared":     "names no file",
 	} {
 		_, _, err := readKine("--endpoint", endpoint)
@@ -112,6 +192,7 @@ func TestKineRefusesDrivers(t *testing.T) {
 		{"--log-format=secret"},
 		{"--no-such-flag"},
 		{"--compact-interval=often"},
+		{"--compact-interval", "--endpoint=postgres://u:secret@h/d"},
 	} {
 		if _, _, err := readKine(args...); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", args, err)

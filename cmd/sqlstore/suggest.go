@@ -38,14 +38,14 @@ func flagError(cmd *cobra.Command, err error) error {
 		return valueError(err)
 	}
 	name := unknown.GetSpecifiedName()
-	if cmd.Flags().Lookup("listen-client-urls") != nil { // serve
+	similar := similarFlags(cmd.Flags(), name)
+	if serves := cmd.Name() == "serve" || !cmd.HasParent(); serves && len(similar) == 0 {
 		for _, other := range otherCommandLines {
 			if other.has(name) {
 				return fmt.Errorf("%w; it is %s's: 'sqlstore %[2]s' takes %[2]s's command line", err, other.name)
 			}
 		}
 	}
-	similar := similarFlags(cmd.Flags(), name)
 	for i := range similar {
 		similar[i] = "--" + similar[i]
 	}
@@ -69,5 +69,9 @@ func valueError(err error) error {
 	case strings.HasPrefix(kind, "int"):
 		cause = errors.New("write a whole number")
 	}
-	return fmt.Errorf("--%s %q: %w", f.Name, invalid.GetValue(), cause)
+	value := invalid.GetValue()
+	if strings.Contains(value, "://") { // of another flag, perhaps with a password
+		return fmt.Errorf("--%s: %w", f.Name, cause)
+	}
+	return fmt.Errorf("--%s %q: %w", f.Name, value, cause)
 }
