@@ -1,0 +1,62 @@
+package main_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+)
+
+// Each phase makes requests, the watch receives every update, and no key is left.
+func TestBench(t *testing.T) {
+	s := launch.Start(t, launch.Config{})
+	from := "--endpoint=" + s.ClientURL()
+	out, err := sqlstore(t, "bench", from, "--keys=50", "--callers=7", "--duration=500ms", "-o", "json")
+	if err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	var results []struct {
+		Phase         string
+		Requests      int
+		P50, P99, Max int64
+		Failed        int
+	}
+	if err := json.Unmarshal([]byte(out), &results); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	requests := map[string]int{}
+	var phases []string
+	for _, r := range results {
+		phases = append(phases, r.Phase)
+		requests[r.Phase] = r.Requests
+		if r.Requests == 0 || r.Failed > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := strings.Fields("create get list update watch delete"); !slices.Equal(phases, want) {
+		t.Errorf("phases %q, want %q", phases, want)
+	}
+	if requests["create"] != 50 || requests["delete"] != 50 || requests["watch"] != requests["update"] {
+		t.Errorf("requests: %v", requests)
+	}
+	c := connect(t, s.Endpoint())
+	if got, err := c.Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithCountOnly()); err != nil || got.Count > 0 {
+		t.Errorf("%+v is left, %v", got, err)
+	}
+	out, err = sqlstore(t, "bench", from, "--keys=10", "--size=1800KiB", "--phases=create,get")
+	if err == nil || !strings.Contains(out, "create: ") || !strings.Contains(out, "request is too large") {
+		t.Errorf("requests that are refused: %s, %v", out, err)
+	}
+	for args, want := range map[string]string{
+		"--phases=get": "must contain create", "--phases=create,put": `"put" is not create, get`,
+		"--keys=0": "--keys must be",
+	} {
+		if out, err := sqlstore(t, "bench", from, args); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %s, %v", args, out, err)
+		}
+	}
+}
