@@ -68,7 +68,8 @@ func command() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.Flags().AddFlagSet(serve.Flags())
-	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
+	// As etcd has it.
+	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API, of Go and of SQLite")
 	root.SetVersionTemplate(versions())
 	root.AddCommand(
 		serve, etcdCommand(), kineCommand(), statusCommand(), configCommand(), doctorCommand(), schemaCommand(),

@@ -408,8 +408,12 @@ func TestSchemaCommands(t *testing.T) {
 
 func TestVersionAndCompletion(t *testing.T) {
 	out, err := sqlstore(t, "version")
-	if err != nil || !strings.Contains(out, "etcd API 3.7.3\n") || !strings.Contains(out, "go1.") {
-		t.Errorf("version: %q, %v", out, err)
+	for _, part := range []string{
+		"sqlstore 0.", "\ncommit   ", "\ndate     ", "\netcd API 3.7.3\n", " go1.", "\nSQLite   3.",
+	} {
+		if err != nil || !strings.Contains(out, part) {
+			t.Errorf("version: %q, %v; want %q", out, err, part)
+		}
 	}
 	if flag, err := sqlstore(t, "--version"); err != nil || flag != out {
 		t.Errorf("--version: %q, %v; want %q", flag, err, out)
@@ -417,7 +421,7 @@ func TestVersionAndCompletion(t *testing.T) {
 	out, err = sqlstore(t, "version", "--json")
 	var v map[string]string
 	if err != nil || json.Unmarshal([]byte(out), &v) != nil || v["etcd"] != "3.7.3" || v["sqlstore"] == "" ||
-		v["go"] == "" {
+		v["go"] == "" || v["commit"] == "" || v["date"] == "" || !strings.HasPrefix(v["sqlite"], "3.") {
 		t.Errorf("version --json: %q, %v", out, err)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
