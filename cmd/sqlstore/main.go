@@ -75,7 +75,7 @@ func command() *cobra.Command {
 		serve, etcdCommand(), kineCommand(), statusCommand(), configCommand(), doctorCommand(), schemaCommand(),
 		tokenKeysCommand(), repairCommand(), checkCommand(), importCommand(), cutoverCommand(), exportCommand(),
 		backupCommand(), restoreCommand(), revisionCommand(), versionCommand(), getCommand(), lsCommand(),
-		historyCommand(), diffCommand(), topCommand(), watchCommand(), benchCommand(),
+		historyCommand(), diffCommand(), topCommand(), watchCommand(), benchCommand(), manCommand(),
 	)
 	return root
 }
