@@ -10,8 +10,11 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 FUZZ_TIME ?= 30s
 IMAGE ?= sqlstore:dev
+PACKAGE_VERSION ?= $(shell sed -n 's/^var Version = "\(.*\)"$$/\1/p' server.go)
 LINTER := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
+RELEASER := bin/goreleaser
+SBOM := bin/cyclonedx-gomod
 # One package at a time: their servers share the machine's processors and disk.
 HEAVY_TEST = go test -count=1 -p 1
 
@@ -89,6 +92,16 @@ setup-powercut: setup
 setup-pgbouncer: setup-postgres
 	@timeout 20 docker version >/dev/null 2>&1 || scripts/setup.sh pgbouncer
 
+# Static programs of both architectures, from the C compilers of Debian.
+.PHONY: setup-packages
+setup-packages: setup
+	@scripts/setup-packages.sh
+
+# The suite also installs packages in a system of their own, and runs programs of arm64.
+.PHONY: setup-packages-suite
+setup-packages-suite: setup setup-tools
+	@scripts/setup-packages.sh suite
+
 .PHONY: run
 run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
 	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) \
@@ -106,6 +119,18 @@ etcdctl etcdutl: setup ## build bin/etcdctl and bin/etcdutl, etcd's command line
 .PHONY: image
 image: setup ## build the container image IMAGE=sqlstore:dev
 	scripts/image.sh $(IMAGE)
+
+.PHONY: packages
+packages: setup-packages $(RELEASER) $(SBOM) ## build .deb, .rpm, archives, SBOMs and checksums of this commit in dist/
+	PACKAGE_VERSION=$(PACKAGE_VERSION) PATH="$(CURDIR)/bin:$$PATH" $(RELEASER) release --snapshot --clean
+
+$(RELEASER): tools/release/go.mod tools/release/go.sum
+	@scripts/setup.sh
+	go build -C tools/release -o $(CURDIR)/$@ github.com/goreleaser/goreleaser/v2
+
+$(SBOM): tools/release/go.mod tools/release/go.sum
+	@scripts/setup.sh
+	go build -C tools/release -o $(CURDIR)/$@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 $(GOTESTSUM): tools/go.mod tools/go.sum
 	@scripts/setup.sh
@@ -127,8 +152,8 @@ smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
 	cd test/kubernetes && $(OVER) $(call go_test,./storage,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
-docs: setup ## update the flags in docs/configuration.md
-	go test -count=1 ./cmd/sqlstore -run TestConfigurationPage -update
+docs: setup ## update the flags in docs/configuration.md and packaging/sqlstore.yaml
+	go test -count=1 ./cmd/sqlstore -run 'TestConfigurationPage|TestPackagedFile' -update
 
 # One version after the other. Without a container engine, only the version of the machine's binaries.
 POSTGRES_VERSIONS ?= 13 15 17 18
@@ -243,6 +268,11 @@ e2e-pitr: setup-pitr ## restores to points in time, of Postgres by pgBackRest an
 e2e-backups: setup-postgres ## continuous backups: uploads cut in S3, servers killed, replicas that take over
 	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./backups/...
 
+.PHONY: e2e-packages
+e2e-packages: ## the packages: built twice, installed, upgraded, removed; the unit; arm64; needs Linux, root and apt-get
+e2e-packages: setup-packages-suite $(RELEASER) $(SBOM)
+	cd test && $(HEAVY_TEST) -timeout 50m -v $(TEST_FLAGS) ./packages/...
+
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
 	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/cluster/...
@@ -303,6 +333,7 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
 	$(MAKE) e2e-monitoring
+	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-packages
 	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./moves/...
 	cd test && $(HEAVY_TEST) -timeout 4h -v -count=5 ./pitr/...
 	cd test && $(HEAVY_TEST) -timeout 4h -v -count=20 ./backups/...
@@ -317,4 +348,4 @@ ci: ## the gate: lint, tests and short smokes, as continuous integration runs th
 
 .PHONY: clean
 clean: ## remove build output; data stays
-	rm -rf bin
+	rm -rf bin dist

@@ -28,6 +28,7 @@ suites() {
 		moves 30 - make e2e-moves
 		pitr 30 - make e2e-pitr
 		backups 30 - make e2e-backups
+		packages 60 - make e2e-packages
 		cluster 30 - make e2e-cluster
 		patroni 30 - make e2e-patroni
 		chaos 30 - make e2e-chaos

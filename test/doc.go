@@ -10,6 +10,7 @@
 //	moves/       moves from kine and back
 //	backups/     continuous backups to S3
 //	pitr/        other programs' restores to a point in time
+//	packages/    packages that are installed, upgraded and removed, and static programs
 //	traces/      what a collector of OpenTelemetry receives
 //	monitoring/  the rules for Prometheus and the dashboard, against real metrics
 //	bench/       a comparison with etcd, kine and a bare gRPC server

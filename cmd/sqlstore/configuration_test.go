@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew")
+var update = flag.Bool("update", false, "write docs/configuration.md and packaging/sqlstore.yaml anew")
 
 // docs/configuration.md shows the flags as the command has them.
 func TestConfigurationPage(t *testing.T) {
@@ -27,14 +27,20 @@ func TestConfigurationPage(t *testing.T) {
 	if !ok || !closed {
 		t.Fatalf("%s has no place between %q and %q", path, begin, end)
 	}
-	want := before + begin + flagTables() + "\n" + end + after
-	switch {
-	case *update:
+	checkGenerated(t, path, before+begin+flagTables()+"\n"+end+after)
+}
+
+// checkGenerated compares a file with what the flags make of it, or writes it anew.
+func checkGenerated(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	case want != string(page):
-		t.Errorf("%s does not show the flags as they are: run 'make docs' and commit the page", path)
+		return
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s does not show the flags as they are: run 'make docs' and commit it (%v)", path, err)
 	}
 }
 
@@ -44,7 +50,7 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, ok := strings.Cut(string(page), "# /etc/sqlstore/config.yaml\n")
+	_, after, ok := strings.Cut(string(page), "# /etc/sqlstore/sqlstore.yaml\n")
 	text, _, closed := strings.Cut(after, "```")
 	if !ok || !closed {
 		t.Fatal("docs/kubernetes.md shows no configuration file")

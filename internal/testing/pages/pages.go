@@ -32,7 +32,7 @@ import (
 	"testing"
 )
 
-// Names of the suites that run blocks. Each calls [Run] with its own name.
+// Names of the suites that run blocks. Each but Packages calls [Run] with its own name.
 const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
 	Etcd          = "etcd"          // test/etcd: also etcd, etcdctl, etcdutl, Postgres
@@ -41,11 +41,12 @@ const (
 	PITR          = "pitr"          // test/pitr: also etcdctl, pgBackRest, Litestream, and Postgres' programs
 	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
 	Launchers     = "launchers"     // test/kubernetes/launchers: also docker
+	Packages      = "packages"      // test/packages: a Debian of its own, with the files of releases and etcdctl
 	Contributing  = "contributing"  // internal/testing/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Contributing}
+var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Packages, Contributing}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
@@ -57,6 +58,7 @@ var suites = map[string]string{
 	"docs/backups.md":         Etcd,
 	"docs/coming-from.md":     Etcd,
 	"docs/damage.md":          Etcd,
+	"docs/install.md":         Packages,
 	"docs/moving-etcd.md":     Etcd,
 	"docs/moving-kine.md":     Moves,
 	"docs/moving-postgres.md": Etcd,
