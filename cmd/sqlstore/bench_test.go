@@ -43,8 +43,8 @@ func TestBench(t *testing.T) {
 	if requests["create"] != 50 || requests["delete"] != 50 || requests["watch"] != requests["update"] {
 		t.Errorf("requests: %v", requests)
 	}
-	c := connect(t, s.Endpoint())
-	if got, err := c.Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithCountOnly()); err != nil || got.Count > 0 {
+	got, err := connect(t, s.Endpoint()).Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	if err != nil || got.Count > 0 {
 		t.Errorf("%+v is left, %v", got, err)
 	}
 	out, err = sqlstore(t, "bench", from, "--keys=10", "--size=1800KiB", "--phases=create,get")
