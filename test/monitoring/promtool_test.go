@@ -19,7 +19,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// The rules are valid; each alert fires in its case and in no other.
+// The rules are valid; in each case of rules_test.yaml exactly the alerts fire that it lists.
 func TestRules(t *testing.T) {
 	promtool(t, "check", "rules", file(t, "rules.yaml"))
 	promtool(t, "test", "rules", file(t, "rules_test.yaml"))
