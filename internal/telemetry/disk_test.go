@@ -2,13 +2,12 @@ package telemetry_test
 
 import (
 	"errors"
-	"math"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
-// Free space that cannot be read does not look like a full disk.
+// Free space that cannot be read has no sample: 0 would be a full disk, and NaN would spoil trends.
 func TestFreeDisk(t *testing.T) {
 	m := telemetry.New(telemetry.Config{})
 	free, failure := int64(5<<30), error(nil)
@@ -17,7 +16,11 @@ func TestFreeDisk(t *testing.T) {
 		t.Errorf("%v bytes are free, want 5 GiB", got)
 	}
 	free, failure = 0, errors.New("the file system does not answer")
-	if got := value(t, m, "sqlstore_disk_free_bytes"); !math.IsNaN(got) {
-		t.Errorf("%v bytes are free, want NaN", got)
+	if family := gather(t, m)["sqlstore_disk_free_bytes"]; family != nil {
+		t.Errorf("%v, want no sample", family)
+	}
+	free, failure = 4<<30, nil
+	if got := value(t, m, "sqlstore_disk_free_bytes"); got != 4<<30 {
+		t.Errorf("%v bytes are free, want 4 GiB", got)
 	}
 }
