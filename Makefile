@@ -250,10 +250,10 @@ e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with s
 e2e-traces: setup-postgres ## traces that a collector of OpenTelemetry receives, over SQLite and Postgres
 	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./traces/...
 
-# promtool is in the package of Prometheus.
+# Both programs are in the package of Prometheus.
 .PHONY: e2e-monitoring
 e2e-monitoring: setup-postgres ## Prometheus' rules and the dashboard, against the metrics of a server under load
-	@command -v promtool >/dev/null || scripts/setup.sh prometheus
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null || scripts/setup.sh prometheus
 	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./monitoring/...
 
 .PHONY: e2e-moves
