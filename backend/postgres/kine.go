@@ -7,9 +7,9 @@ import (
 
 // ErrKine is returned for a database with kine's table and nothing of sqlstore's: an empty store would be served in the
 // place of kine's data.
-var ErrKine = errors.New("the database belongs to kine: copy it to another database, with 'sqlstore import --from " +
-	"kine+postgres://... --datastore ...'; or name another one, or another schema in search_path; or drop or rename " +
-	"the table kine")
+var ErrKine = errors.New("the database belongs to kine: copy it to another database, with " +
+	"'sqlstore import --from kine+postgres://... --datastore ...'; or name another one, or another schema in " +
+	"search_path; or drop or rename the table kine")
 
 // onlyKine is true if kine's table is there and sqlstore's first one is not.
 const onlyKine = "SELECT to_regclass('schema_migrations') IS NULL AND " +
