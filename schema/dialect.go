@@ -12,6 +12,8 @@ type dialect struct {
 	name string
 	// hasTable checks for the version table, in the schema where it would be created.
 	hasTable string
+	// hasKine checks there for kine's table; empty if another check refuses kine's databases.
+	hasKine string
 	// begin and lock keep all others from migrating until the transaction ends. holders returns who else holds locks,
 	// after a lock timed out.
 	begin   string
@@ -38,6 +40,8 @@ var (
 		hasTable: "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() " +
 			"AND table_name = '" +
 			versionTable + "'",
+		hasKine: "SELECT count(*) FROM pg_class WHERE relname = 'kine' AND relkind IN ('r', 'p') " +
+			"AND relnamespace = current_schema()::regnamespace",
 		begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 		lock: []string{
 			"SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = " + lockTimeout,

@@ -42,11 +42,13 @@ type State struct {
 	Serves uint
 	// Dirty means that another tool left a migration half done.
 	Dirty bool
+	// Kine means that the tables would be created beside kine's.
+	Kine bool
 }
 
 // Usable reports whether this program can run on the database after migrating it as far as it can.
 func (s State) Usable() bool {
-	return !s.Dirty && (s.Version <= s.Newest || s.Serves != 0 && s.Serves <= s.Newest)
+	return !s.Dirty && !s.Kine && (s.Version <= s.Newest || s.Serves != 0 && s.Serves <= s.Newest)
 }
 
 // Status reads the state of a database without changing it.
@@ -59,6 +61,11 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 	s := State{Newest: newest}
 	var tables int
 	err = db.QueryRowContext(ctx, d.hasTable).Scan(&tables)
+	if err == nil && tables == 0 && d.hasKine != "" {
+		var kine int
+		err = db.QueryRowContext(ctx, d.hasKine).Scan(&kine)
+		s.Kine = kine > 0
+	}
 	if err != nil || tables == 0 {
 		return s, err
 	}
@@ -77,9 +84,9 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 }
 
 // Up brings a database to the newest version, and does nothing if it is up to date. It refuses a database that is newer
-// ([ErrNewer]), unless that supports this program, or dirty ([ErrDirty]). Several processes can call it at once. If it
-// cannot get a lock, the error names the holders ([ErrLocked]). log receives the start, each step and the end of a
-// migration of data; it may be nil.
+// ([ErrNewer]), unless that supports this program, dirty ([ErrDirty]), or kine's ([ErrKine]). Several processes can
+// call it at once. If it cannot get a lock, the error names the holders ([ErrLocked]). log receives the start, each
+// step and the end of a migration of data; it may be nil.
 func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	s, err := check(ctx, db)
 	if err != nil || s.Version >= s.Newest {
@@ -107,6 +114,8 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("read the schema's version: %w", err)
+	case s.Kine:
+		return s, ErrKine
 	case s.Dirty:
 		return s, fmt.Errorf("%w at version %d: restore a backup, or check the tables and "+
 			"set the version that matches them with: %s 'UPDATE %s SET version = N, dirty = false'",

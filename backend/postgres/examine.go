@@ -101,12 +101,11 @@ func (e *examination) tables(ctx context.Context) error {
 	switch {
 	case st.Dirty:
 		return schema.ErrDirty
+	case st.Kine:
+		return schema.ErrKine
 	case !st.Usable():
 		return schema.ErrNewer
 	case st.Version == 0:
-		if err := e.b.refuseKine(ctx); err != nil {
-			return err
-		}
 		e.ok(subject, "the database is empty; a start makes the tables")
 	case st.Version < st.Newest:
 		e.ok(subject, fmt.Sprintf("version %d; a start migrates it to %d", st.Version, st.Newest))

@@ -77,9 +77,6 @@ func (b *Backend) start(ctx context.Context) error {
 	if err := b.fit(ctx); err != nil {
 		return err
 	}
-	if err := b.refuseKine(ctx); err != nil {
-		return err
-	}
 	db := stdlib.OpenDBFromPool(b.reads.pool)
 	if err := errors.Join(schema.Up(ctx, db, b.log), db.Close()); err != nil {
 		return b.translateMigration(ctx, err)
@@ -98,7 +95,7 @@ func (b *Backend) start(ctx context.Context) error {
 func (b *Backend) translateMigration(ctx context.Context, err error) error {
 	e := pgError(err)
 	switch {
-	case errors.Is(err, schema.ErrNewer), errors.Is(err, schema.ErrDirty):
+	case errors.Is(err, schema.ErrNewer), errors.Is(err, schema.ErrDirty), errors.Is(err, schema.ErrKine):
 		return err
 	case errors.Is(err, schema.ErrLocked):
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

@@ -137,10 +137,12 @@ func TestKineDataIsRefused(t *testing.T) {
 			[]string{"--listen-client-urls=http://127.0.0.1:0"},
 			"import --from kine+postgres://",
 		},
-		{"doctor", "--datastore=" + dsn, []string{"-o=json"}, ""},
+		{"doctor", "--datastore=" + dsn, []string{"-o=json"}, "import --from kine+postgres://"},
+		{"schema", "up", []string{"--datastore=" + dsn}, "import --from kine+postgres://"},
 	} {
 		args := append([]string{c.command, c.endpoint}, c.listen...)
-		_, problems, code := run(t, launch.Binary(t), args, nil)
+		out, problems, code := run(t, launch.Binary(t), args, nil)
+		problems += out
 		if code != 1 || !strings.Contains(problems, c.want) {
 			t.Errorf("%s: exit code %d, %s", c.command, code, problems)
 		}
@@ -148,6 +150,8 @@ func TestKineDataIsRefused(t *testing.T) {
 	if out, err := sqlstore(t, "schema", "status", "--datastore", dsn); !strings.Contains(out, "version 0 of 1") {
 		t.Errorf("a refused start has migrated kine's database: %s, %v", out, err)
 	}
+	execute(t, dsn, "CREATE SCHEMA beside")
+	launch.Start(t, launch.Config{Args: []string{"--datastore", dsn + "&search_path=beside,public"}})
 	execute(t, dsn, "ALTER TABLE kine RENAME TO kine_of_old")
 	launch.Start(t, launch.Config{Args: []string{"--datastore", dsn}})
 }

@@ -51,6 +51,8 @@ func printStatus(ctx context.Context, c *cobra.Command, db *sql.DB) error {
 	switch {
 	case st.Dirty:
 		state = "dirty: a migration was interrupted"
+	case st.Kine:
+		state = "the database belongs to kine"
 	case st.Version < st.Newest:
 		state = "older than this program: sqlstore schema up, or a start, migrates it"
 	case st.Version > st.Newest && st.Usable():
