@@ -19,6 +19,8 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/load"
 )
 
+const benchName = "bench"
+
 const benchHelp = `Measure how fast a server of sqlstore or etcd answers the requests that Kubernetes makes: create,
 get, list (pages of 500 keys with their values), update and delete, and how long an update takes to reach a watch.
 
@@ -26,11 +28,13 @@ get, list (pages of 500 keys with their values), update and delete, and how long
     sqlstore bench --endpoint https://10.0.0.5:2379 --cacert ca.crt --cert client.crt --key client.key \
         --callers 8 --size 4KiB --phases create,update,delete -o json
 
-It writes new keys below --prefix and deletes them at the end, but their history takes space until it is compacted.
-Clients of a server in use notice it. The exit code is 1 if a request failed.`
+It writes new keys below --prefix and deletes them at the end, but their history takes space until it is compacted: on
+a server with a small quota it may raise the alarm NOSPACE. Clients of a server in use notice it.
+
+The exit code is 1 if a request failed.`
 
 // cleanTimeout limits the deletion of the keys at the end.
-const cleanTimeout = time.Minute
+const cleanTimeout = 10 * time.Second
 
 // bencher has the flags of bench.
 type bencher struct {
@@ -46,11 +50,12 @@ type bencher struct {
 func benchCommand() *cobra.Command {
 	b := &bencher{}
 	cmd := &cobra.Command{
-		Use: "bench", Short: "Measure how fast a running server, sqlstore or etcd, answers", Long: benchHelp,
+		Use: benchName, Short: "Measure how fast a running server, sqlstore or etcd, answers", Long: benchHelp,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal ends the process
 			if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 				return err
 			}
@@ -77,6 +82,7 @@ func (b *bencher) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	l := &b.load
+	l.Timeout = b.timeout
 	l.Size, l.Prefix = int(b.size), b.prefix+rand.Text()+"/"
 	for range min(b.connections, l.Callers) {
 		s, err := b.server(ctx)
@@ -91,16 +97,18 @@ func (b *bencher) run(ctx context.Context, out io.Writer) (err error) {
 	if b.form == "table" {
 		printResult(out, "PHASE", "REQUESTS", "PER SECOND", "P50", "P90", "P99", "MAX", "FAILED")
 	}
-	if err := load.Run(ctx, *l, func(r load.Result) {
+	err = load.Run(ctx, *l, func(r load.Result) {
 		results = append(results, r)
 		if b.form == "table" {
 			printResult(out, r.Phase, strconv.Itoa(r.Requests), strconv.FormatFloat(r.PerSecond, 'f', 0, 64),
 				readable(r.P50), readable(r.P90), readable(r.P99), readable(r.Max), strconv.Itoa(r.Failed))
 		}
-	}); err != nil {
-		return errors.New("interrupted: the rest is not measured")
+	})
+	if err != nil {
+		err = errors.New("interrupted: the rest is not measured")
 	}
-	if err := b.print(out, results, func(io.Writer) error { return nil }); err != nil {
+	printed := b.print(out, results, func(io.Writer) error { return nil })
+	if err := errors.Join(err, printed); err != nil {
 		return err
 	}
 	for _, r := range results {
@@ -123,11 +131,13 @@ func (b *bencher) check() error {
 		{"connections", int64(b.connections)},
 		{"keys", int64(b.load.Keys)},
 		{"size", b.size},
-		{"duration", int64(b.load.Duration)},
 	} {
-		if n.value <= 0 || n.value > most && n.name != "duration" {
+		if n.value <= 0 || n.value > most {
 			return fmt.Errorf("%w: --%s must be from 1 to %d", errSettings, n.name, most)
 		}
+	}
+	if b.load.Duration <= 0 {
+		return fmt.Errorf("%w: --duration must be positive", errSettings)
 	}
 	for _, phase := range b.load.Phases {
 		if !slices.Contains(load.Phases, phase) {

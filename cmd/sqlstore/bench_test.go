@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -15,15 +17,17 @@ import (
 func TestBench(t *testing.T) {
 	s := launch.Start(t, launch.Config{})
 	from := "--endpoint=" + s.ClientURL()
-	out, err := sqlstore(t, "bench", from, "--keys=50", "--callers=7", "--duration=500ms", "-o", "json")
+	out, err := sqlstore(t, "bench", from, "--keys=20", "--callers=7", "--duration=2s", "-o", "json")
 	if err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
 	var results []struct {
-		Phase         string
-		Requests      int
-		P50, P99, Max int64
-		Failed        int
+		Phase    string
+		Requests int
+		P50      time.Duration `json:"p50Nanoseconds"`
+		P99      time.Duration `json:"p99Nanoseconds"`
+		Max      time.Duration `json:"maxNanoseconds"`
+		Failed   int
 	}
 	if err := json.Unmarshal([]byte(out), &results); err != nil {
 		t.Fatalf("%s: %v", out, err)
@@ -33,14 +37,14 @@ func TestBench(t *testing.T) {
 	for _, r := range results {
 		phases = append(phases, r.Phase)
 		requests[r.Phase] = r.Requests
-		if r.Requests == 0 || r.Failed > 0 {
+		if r.Requests == 0 || r.Failed > 0 || r.P50 <= 0 || r.P50 > r.P99 || r.P99 > r.Max {
 			t.Errorf("%+v", r)
 		}
 	}
 	if want := strings.Fields("create get list update watch delete"); !slices.Equal(phases, want) {
 		t.Errorf("phases %q, want %q", phases, want)
 	}
-	if requests["create"] != 50 || requests["delete"] != 50 || requests["watch"] != requests["update"] {
+	if requests["create"] != 20 || requests["delete"] != 20 || requests["watch"] != requests["update"] {
 		t.Errorf("requests: %v", requests)
 	}
 	got, err := connect(t, s.Endpoint()).Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithCountOnly())
@@ -59,4 +63,27 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s: %s, %v", args, out, err)
 		}
 	}
+}
+
+// A server that does not answer any more costs the time limit of a request, not the time until it is back.
+func TestBenchOfAServerThatHangs(t *testing.T) {
+	s := launch.Start(t, launch.Config{})
+	events := connect(t, s.Endpoint()).Watch(t.Context(), "/sqlstore-bench/", clientv3.WithPrefix())
+	l := newLog()
+	bench := command(t, l, "bench", "--endpoint="+s.ClientURL(), "--duration=1s", "--command-timeout=1s",
+		"--phases=create,get")
+	if r, ok := <-events; !ok || r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := bench.Wait(); err == nil {
+		t.Error("it succeeded")
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	l.wait(t, "create: ", "requests failed", "deadline exceeded")
+	l.wait(t, "keys are left")
 }

@@ -38,7 +38,11 @@ func refuseUnknown(serve *pflag.FlagSet, environ []string) error {
 		flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
 	}
 	add(serve)
-	eachCommand(command(), func(c *cobra.Command) { add(c.Flags()) })
+	eachCommand(command(), func(c *cobra.Command) {
+		if c.Name() != benchName { // size, keys and the like, which somebody may mean as a setting
+			add(c.Flags())
+		}
+	})
 	var errs []error
 	for _, assignment := range environ {
 		name, _, _ := strings.Cut(assignment, "=")

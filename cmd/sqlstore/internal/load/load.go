@@ -34,9 +34,10 @@ type Config struct {
 	Prefix string
 	// Keys is the number of keys, and Size the length of a value in bytes.
 	Keys, Size int
-	// Duration limits each phase. The phases that write each key once may end earlier.
-	Duration time.Duration
-	Phases   []string
+	// Duration limits each phase, and Timeout the requests that are not answered at its end. The phases that write each
+	// key once may end earlier.
+	Duration, Timeout time.Duration
+	Phases            []string
 }
 
 // Result is what a phase has measured. Durations are in nanoseconds in JSON.
@@ -58,6 +59,7 @@ type load struct {
 	Config
 	revisions []atomic.Int64 // of the keys, 0 for those that do not exist; each is used by one caller at a time
 	value     []byte         // random, so that nothing compresses it
+	updated   atomic.Int64   // the revision of the last update
 }
 
 // Run measures the phases, and passes each result to report as soon as it is known. Between create and delete it also
@@ -96,6 +98,8 @@ func (l *load) run(
 	all := make([]samples, l.Callers)
 	began := time.Now()
 	end := began.Add(l.Duration)
+	limited, cancel := context.WithDeadline(ctx, end.Add(l.Timeout))
+	defer cancel()
 	var callers sync.WaitGroup
 	for i := range l.Callers {
 		keys := l.keysOf(i, phase)
@@ -109,7 +113,7 @@ func (l *load) run(
 				if !start.Before(end) {
 					return
 				}
-				err := request(ctx, c, keys[n%len(keys)])
+				err := request(limited, c, keys[n%len(keys)])
 				if ctx.Err() == nil {
 					all[i].add(time.Since(start), err)
 				}
@@ -134,39 +138,44 @@ func (l *load) key(i int) string { return fmt.Sprintf("%s%08d", l.Prefix, i) }
 
 // create puts a key that does not exist, as Kubernetes creates objects.
 func (l *load) create(ctx context.Context, c *clientv3.Client, i int) error {
-	key := l.key(i)
-	return l.write(ctx, c, i, clientv3.Compare(clientv3.ModRevision(key), "=", 0),
-		clientv3.OpPut(key, string(l.stamped())), true)
+	_, err := l.write(ctx, c, i, clientv3.OpPut(l.key(i), string(l.stamped())))
+	return err
 }
 
 // update replaces a key if it is as this caller knows it.
 func (l *load) update(ctx context.Context, c *clientv3.Client, i int) error {
-	key := l.key(i)
-	return l.write(ctx, c, i, clientv3.Compare(clientv3.ModRevision(key), "=", l.revisions[i].Load()),
-		clientv3.OpPut(key, string(l.stamped())), true)
+	revision, err := l.write(ctx, c, i, clientv3.OpPut(l.key(i), string(l.stamped())))
+	for last := l.updated.Load(); revision > last && !l.updated.CompareAndSwap(last, revision); {
+		last = l.updated.Load()
+	}
+	return err
 }
 
 func (l *load) delete(ctx context.Context, c *clientv3.Client, i int) error {
-	key := l.key(i)
-	return l.write(ctx, c, i, clientv3.Compare(clientv3.ModRevision(key), "=", l.revisions[i].Load()),
-		clientv3.OpDelete(key), false)
-}
-
-func (l *load) write(
-	ctx context.Context, c *clientv3.Client, i int, condition clientv3.Cmp, op clientv3.Op, exists bool,
-) error {
-	r, err := c.Txn(ctx).If(condition).Then(op).Else(clientv3.OpGet(l.key(i))).Commit()
-	switch {
-	case err != nil:
-		return err
-	case !r.Succeeded:
-		return errConflict
-	case exists:
-		l.revisions[i].Store(r.Header.Revision)
-	default:
+	_, err := l.write(ctx, c, i, clientv3.OpDelete(l.key(i)))
+	if err == nil {
 		l.revisions[i].Store(0)
 	}
-	return nil
+	return err
+}
+
+// write changes a key if its revision is the one that this caller knows, and returns the new one.
+func (l *load) write(ctx context.Context, c *clientv3.Client, i int, op clientv3.Op) (revision int64, err error) {
+	key := l.key(i)
+	r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", l.revisions[i].Load())).Then(op).
+		Else(clientv3.OpGet(key)).Commit()
+	if err != nil {
+		return 0, err
+	}
+	if r.Succeeded {
+		l.revisions[i].Store(r.Header.Revision)
+		return r.Header.Revision, nil
+	}
+	// A write of this caller whose outcome was unknown has happened, or another program writes here.
+	if kvs := r.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		l.revisions[i].Store(kvs[0].ModRevision)
+	}
+	return 0, errConflict
 }
 
 func (l *load) get(ctx context.Context, c *clientv3.Client, i int) error {

@@ -69,10 +69,7 @@ func (w *watcher) receive(r clientv3.WatchResponse) {
 
 // result waits for the last update, and ends the watch.
 func (w *watcher) result(ctx context.Context) Result {
-	newest := int64(0)
-	for i := range w.load.revisions {
-		newest = max(newest, w.load.revisions[i].Load())
-	}
+	newest := w.load.updated.Load()
 	late := time.After(settle)
 	for complete := false; !complete && ctx.Err() == nil; complete = complete || w.last.Load() >= newest {
 		select {
