@@ -11,7 +11,7 @@ WORKDIR /data
 USER 65532:65532
 EXPOSE 2379
 # Set SQLSTORE_ENDPOINT, and SQLSTORE_CACERT or the like, if the server listens elsewhere or with TLS only.
-HEALTHCHECK --timeout=10s CMD ["/usr/local/bin/sqlstore", "status"]
+HEALTHCHECK --start-period=10m --timeout=10s CMD ["/usr/local/bin/sqlstore", "status"]
 ENTRYPOINT ["/usr/local/bin/entrypoint"]
 # `docker run IMAGE` serves inside the container, with its data in an anonymous volume; name one to keep it
 # (-v data:/data). To make it reachable from outside, set an address: by arguments, which replace these, or by variables

@@ -246,9 +246,8 @@ func defaultCacheBytes() int64 {
 // memberName returns the name of the member, or its default.
 func (c *Config) memberName() string {
 	if c.Name == "" && c.OnPostgres() {
-		if host, err := os.Hostname(); err == nil {
-			return host
-		}
+		host, _ := os.Hostname()
+		return cmp.Or(host, "default")
 	}
 	return cmp.Or(c.Name, "default")
 }

@@ -16,8 +16,8 @@ func hintLoopback(log *slog.Logger, clientURLs []string) {
 	if !inContainer() || !loopbackOnly(clientURLs) {
 		return
 	}
-	log.Info("clients outside this container cannot connect, unless it has the host's network: the server listens on "+
-		"the loopback interface only; set --listen-client-urls=http://0.0.0.0:2379, and certificates or "+
+	log.Info("clients outside this container's network cannot connect: the server listens on its loopback interface "+
+		"only; set --listen-client-urls=http://0.0.0.0:2379, and certificates or "+
 		"--insecure-plaintext", "listen-client-urls", clientURLs)
 }
 

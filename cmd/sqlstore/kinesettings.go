@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -87,9 +86,6 @@ func listenURL(address string, secure bool) string {
 	}
 	if strings.HasPrefix(address, ":") {
 		address = "0.0.0.0" + address
-	}
-	if host, port, err := net.SplitHostPort(address); err == nil && port != "" {
-		address = net.JoinHostPort(host, port)
 	}
 	if secure {
 		return "https://" + address

@@ -100,7 +100,7 @@ func TestPrograms(t *testing.T) {
 // Without arguments the image serves to itself alone, and says so. The health check of the image finds it ready.
 func TestHealthCheck(t *testing.T) {
 	run(t, testcontainers.WithWaitStrategyAndDeadline(timeout, wait.ForAll(
-		wait.ForLog("clients outside this container cannot connect"), wait.ForHealthCheck())))
+		wait.ForLog("clients outside this container's network cannot connect"), wait.ForHealthCheck())))
 }
 
 // The image's programs do not run as root.
