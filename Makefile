@@ -152,7 +152,7 @@ smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
 	cd test/kubernetes && $(OVER) $(call go_test,./storage,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
-docs: setup ## update the flags in docs/configuration.md and packaging/sqlstore.yaml
+docs: setup ## update the flags in docs/configuration.md and packaging/sqlstore.yaml.example
 	go test -count=1 ./cmd/sqlstore -run 'TestConfigurationPage|TestPackagedFile' -update
 
 # One version after the other. Without a container engine, only the version of the machine's binaries.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md and packaging/sqlstore.yaml anew")
+var update = flag.Bool("update", false, "write docs/configuration.md and packaging/sqlstore.yaml.example anew")
 
 // docs/configuration.md shows the flags as the command has them.
 func TestConfigurationPage(t *testing.T) {

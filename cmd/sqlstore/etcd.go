@@ -30,7 +30,7 @@ func etcdCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: etcdName + " [flags]", Short: "Serve with etcd's command line, variables and configuration file",
 		Long: "Serve with etcd's command line, variables (ETCD_...) and configuration file. The binary does the same " +
-			"without this command if its name is etcd.",
+			"without this command if its name is etcd. For its flags, see --help.",
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return runEtcd(args) },
 	}

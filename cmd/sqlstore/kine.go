@@ -31,7 +31,7 @@ func kineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: kineName + " [flags]", Short: "Serve with kine's command line and variables",
 		Long: "Serve with kine's command line and variables (KINE_...). The binary does the same without this " +
-			"command if its name is kine.",
+			"command if its name is kine. For its flags, see --help.",
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return runKine(args) },
 	}

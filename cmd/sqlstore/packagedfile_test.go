@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,23 +11,28 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// packagedFile is the configuration file that the packages install, and packagedData the only value in it that is not
-// the program's default.
+// packagedFile is the configuration file that the packages install, packagedExample the list of all settings, and
+// packagedData the only value in both that is not the program's default.
 const (
-	packagedFile = "../../packaging/sqlstore.yaml"
-	packagedData = "/var/lib/sqlstore"
+	packagedFile    = "../../packaging/sqlstore.yaml"
+	packagedExample = packagedFile + ".example"
+	packagedData    = "/var/lib/sqlstore"
 )
 
-// packaging/sqlstore.yaml has every setting, with its default, as the command has it. It is valid, and so are all the
-// defaults in it.
+// packaging/sqlstore.yaml.example has every setting, with its default, as the command has it. It is valid, and so are
+// all the defaults in it, and packaging/sqlstore.yaml.
 func TestPackagedFile(t *testing.T) {
 	text := packagedSettings()
-	checkGenerated(t, packagedFile, text)
+	checkGenerated(t, packagedExample, text)
+	installed, err := os.ReadFile(packagedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAllString(text, "$1")
 	for name, c := range map[string]struct {
 		text string
 		set  int
-	}{"as installed": {text, 1}, "every line": {all, strings.Count(all, "\n\n")}} {
+	}{"installed": {string(installed), 1}, "example": {text, 1}, "every line": {all, strings.Count(all, "\n\n")}} {
 		s := &settings{}
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		s.register(flags)
@@ -51,7 +57,7 @@ func TestPackagedFile(t *testing.T) {
 // packagedSettings describes the flags of serve as a configuration file.
 func packagedSettings() string {
 	var out strings.Builder
-	out.WriteString(`# Settings of the service sqlstore. Each key is a flag of "sqlstore serve": see sqlstore-serve(1).
+	out.WriteString(`# All settings of the service sqlstore. Each key is a flag of "sqlstore serve": see sqlstore-serve(1).
 # Lines that begin with "#" and a key show defaults. Check a change with
 #     sqlstore config check --config-file /etc/sqlstore/sqlstore.yaml
 # "systemctl reload sqlstore" applies changes of the settings marked SIGHUP; others need "systemctl restart sqlstore".

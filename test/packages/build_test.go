@@ -53,16 +53,19 @@ func built(t *testing.T, version string) string {
 	return dist
 }
 
-// build copies the tree at root, with what is not committed, and builds a release there.
+// build copies the tree at root, with what is not committed, and builds a release there. The newer version has another
+// list of settings.
 func build(root, tree, version string, more ...string) (dist string, err error) {
-	const copied = `git clone --quiet "$1" "$2" && cd "$1" &&
+	const copied = `git clone --quiet --upload-pack='git -c safe.directory=* upload-pack' "$1" "$2" && cd "$1" &&
 		git ls-files -z --cached --others --exclude-standard |
 		tar --create --null --ignore-failed-read --files-from - | tar --extract --directory "$2" &&
-		ln -s "$1/bin" "$2/bin"`
+		ln -s "$1/bin" "$2/bin"
+		[ "$3" != ` + newer + ` ] || echo '# A new setting.' >>"$2/packaging/sqlstore.yaml.example"`
 	// The tools are built; make must not build them again because the copy's files are younger.
 	makes := exec.Command("make", "--directory", tree, "--old-file=bin/goreleaser", "--old-file=bin/cyclonedx-gomod",
 		"packages", "PACKAGE_VERSION="+version)
-	for _, cmd := range []*exec.Cmd{exec.Command("bash", "-o", "pipefail", "-euc", copied, "copy", root, tree), makes} {
+	copies := exec.Command("bash", "-o", "pipefail", "-euc", copied, "copy", root, tree, version)
+	for _, cmd := range []*exec.Cmd{copies, makes} {
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory",
 			"GIT_CONFIG_VALUE_0=*", "MAKEFLAGS=")
 		cmd.Env = append(cmd.Env, more...)

@@ -21,11 +21,11 @@ func deb(t *testing.T, version string) string {
 }
 
 // A package is installed, started, upgraded while it serves, removed, installed again and purged. The data stays until
-// the end, and so does a changed configuration.
+// the end, and so does a changed configuration, without a question.
 func TestDebian(t *testing.T) {
 	first, second := deb(t, version), deb(t, newer)
 	m := boot(t)
-	install := func(path string) { m.run(t, "dpkg", "--install", m.put(t, path)) }
+	install := func(path string) string { return m.run(t, "dpkg", "--install", m.put(t, path)) }
 	state := func(want string) {
 		t.Helper()
 		enabled, _ := m.try("systemctl", "is-enabled", "sqlstore")
@@ -55,22 +55,54 @@ func TestDebian(t *testing.T) {
 	}
 	m.run(t, "etcdctl", "put", "k", "v")
 
-	m.run(t, "sed", "--in-place", "s/^#log-level: info/log-level: debug/", config)
+	set := func(line string) { m.run(t, "sed", "--in-place", "$a"+line, config) }
+	unset := func(key string) { m.run(t, "sed", "--in-place", "/^"+key+":/d", config) }
+	logged := func(what string) {
+		t.Helper()
+		m.run(t, "timeout", "60", "bash", "-c",
+			`grep --max-count=1 "$1" <(journalctl --unit=sqlstore --follow --lines=all)`, "logged", what)
+	}
+	set("log-level: debug")
 	m.run(t, "systemctl", "reload", "sqlstore")
-	m.run(t, "bash", "-c",
-		`timeout 60 grep --max-count=1 '"changed":."log-level"' <(journalctl --unit=sqlstore --follow)`)
+	logged(`"changed":."log-level"`)
 
+	// Settings that the new version refuses: the old one serves on.
 	old := pid()
-	install(second)
+	set("gone: 1")
+	if said := install(second); !strings.Contains(said, "the old version still runs") || pid() != old {
+		t.Fatalf("the upgrade with wrong settings says\n%s", said)
+	}
 	state("enabled active")
+	get("v")
+	unset("gone")
+
+	// started waits for the restart that an upgrade leaves behind.
+	started := func() {
+		t.Helper()
+		m.run(t, "timeout", "60", "systemctl", "start", "sqlstore")
+		state("enabled active")
+	}
+	install(second)
+	started()
 	get("v")
 	if now := pid(); now == old || m.run(t, "readlink", "/proc/"+now+"/exe") != "/usr/bin/sqlstore" {
 		t.Error("the old program still serves")
 	}
-	if said := m.run(t, "sqlstore", "version"); !strings.Contains(said, newer) {
+	if said := m.run(t, "sqlstore", "version"); !strings.Contains(said, newer) || !strings.Contains(said, "-modified\n") {
 		t.Errorf("the new version is %s", said)
 	}
 	m.run(t, "grep", "^log-level: debug", config)
+
+	// A server that waits for its database starts again with other settings.
+	set("datastore: postgres://user@127.0.0.1:1/none?sslmode=disable")
+	m.run(t, "systemctl", "stop", "sqlstore")
+	m.run(t, "systemctl", "start", "--no-block", "sqlstore")
+	logged("database is not available yet")
+	state("enabled activating")
+	unset("datastore")
+	install(second)
+	started()
+	get("v")
 
 	m.run(t, "dpkg", "--remove", "sqlstore")
 	if active, err := m.try("systemctl", "is-active", "sqlstore"); err == nil {
@@ -82,11 +114,22 @@ func TestDebian(t *testing.T) {
 	m.run(t, "systemctl", "start", "sqlstore")
 	get("v")
 
-	m.run(t, "dpkg", "--purge", "sqlstore")
+	purge := func() { m.run(t, "dpkg", "--purge", "sqlstore") }
+	purge()
 	for _, path := range []string{filepath.Dir(data), filepath.Dir(config), "/usr/bin/sqlstore"} {
 		if _, err := m.try("test", "!", "-e", path); err != nil {
 			t.Errorf("%s is left", path)
 		}
+	}
+
+	// A mount point stays, and what is in it goes.
+	install(second)
+	m.run(t, "mount", "-t", "tmpfs", "tmpfs", filepath.Dir(data))
+	m.run(t, "systemctl", "start", "sqlstore")
+	m.run(t, "test", "-s", data)
+	purge()
+	if left := m.run(t, "find", filepath.Dir(data)); left != filepath.Dir(data) {
+		t.Errorf("the purge leaves\n%s", left)
 	}
 }
 

@@ -10,11 +10,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 )
 
 // The programs in the archives serve, those of arm64 under an emulator. Each knows its version, and its commit.
 func TestPrograms(t *testing.T) {
 	commit := strings.TrimSpace(run(t, "git", "-c", "safe.directory=*", "rev-parse", "HEAD"))
+	if run(t, "git", "-c", "safe.directory=*", "-C", pages.Root(t), "status", "--porcelain") != "" {
+		commit += "-modified"
+	}
 	for arch, emulator := range map[string][]string{"amd64": nil, "arm64": {"qemu-aarch64-static"}} {
 		t.Run(arch, func(t *testing.T) {
 			if runtime.GOARCH == "arm64" {
@@ -23,7 +27,7 @@ func TestPrograms(t *testing.T) {
 			command := append(emulator, program(t, arch))
 			said := run(t, append(command, "version")...)
 			for _, part := range []string{
-				"sqlstore " + version, "commit   " + commit, "date     2", " linux/" + arch, "SQLite   3.",
+				"sqlstore " + version, "commit   " + commit + "\n", "date     2", " linux/" + arch, "SQLite   3.",
 			} {
 				if !strings.Contains(said, part) {
 					t.Errorf("version prints %s, want %q", said, part)

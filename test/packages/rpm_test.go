@@ -44,7 +44,7 @@ func TestSameFiles(t *testing.T) {
 		"/usr/bin/sqlstore", config, "/usr/lib/systemd/system/sqlstore.service", "/usr/lib/sysusers.d/sqlstore.conf",
 		"/usr/share/man/man1/sqlstore-serve.1.gz", "/usr/share/bash-completion/completions/sqlstore",
 		"/usr/share/zsh/site-functions/_sqlstore", "/usr/share/fish/vendor_completions.d/sqlstore.fish",
-		"/usr/share/doc/sqlstore/copyright",
+		"/usr/share/doc/sqlstore/copyright", "/usr/share/doc/sqlstore/sqlstore.yaml.example",
 	} {
 		if !slices.Contains(all[0], name) {
 			t.Errorf("%s is missing in %q", name, all[0])
