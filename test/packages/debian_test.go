@@ -88,7 +88,8 @@ func TestDebian(t *testing.T) {
 	if now := pid(); now == old || m.run(t, "readlink", "/proc/"+now+"/exe") != "/usr/bin/sqlstore" {
 		t.Error("the old program still serves")
 	}
-	if said := m.run(t, "sqlstore", "version"); !strings.Contains(said, newer) || !strings.Contains(said, "-modified\n") {
+	said := m.run(t, "sqlstore", "version")
+	if !strings.Contains(said, newer) || !strings.Contains(said, "-modified\n") {
 		t.Errorf("the new version is %s", said)
 	}
 	m.run(t, "grep", "^log-level: debug", config)
