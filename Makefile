@@ -122,7 +122,8 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 
 .PHONY: packages
 packages: setup-packages $(RELEASER) $(SBOM) ## build .deb, .rpm, archives, SBOMs and checksums of this commit in dist/
-	PACKAGE_VERSION=$(PACKAGE_VERSION) PATH="$(CURDIR)/bin:$$PATH" $(RELEASER) release --snapshot --clean
+	PACKAGE_VERSION=$(PACKAGE_VERSION) PACKAGE_MODIFIED="$$(git status --porcelain | head -n 1)" \
+		PATH="$(CURDIR)/bin:$$PATH" $(RELEASER) release --snapshot --clean
 
 $(RELEASER): tools/release/go.mod tools/release/go.sum
 	@scripts/setup.sh

@@ -57,7 +57,7 @@ func TestPackagedFile(t *testing.T) {
 // packagedSettings describes the flags of serve as a configuration file.
 func packagedSettings() string {
 	var out strings.Builder
-	out.WriteString(`# All settings of the service sqlstore. Each key is a flag of "sqlstore serve": see sqlstore-serve(1).
+	out.WriteString(`# All settings of the service sqlstore. A key is a flag of "sqlstore serve": see sqlstore-serve(1).
 # Lines that begin with "#" and a key show defaults. Check a change with
 #     sqlstore config check --config-file /etc/sqlstore/sqlstore.yaml
 # "systemctl reload sqlstore" applies changes of the settings marked SIGHUP; others need "systemctl restart sqlstore".
