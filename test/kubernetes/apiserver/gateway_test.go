@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +94,10 @@ func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// awaitEstablished waits until the API of the CRDs is served. kubectl's own wait fails if a CRD is so new that it has
-// no conditions: then it is repeated.
+// noConditions are the errors of kubectl's wait for an object that is so new that it has no conditions.
+var noConditions = regexp.MustCompile(`\.status\.conditions accessor error|<nil> is not array or slice`)
+
+// awaitEstablished waits until the API of the CRDs is served. It repeats a wait that found no conditions.
 func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 	t.Helper()
 	args := append([]string{
@@ -106,7 +109,7 @@ func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 		if err == nil {
 			return
 		}
-		if !strings.Contains(err.Error(), ".status.conditions accessor error") || time.Since(began) > time.Minute {
+		if !noConditions.MatchString(err.Error()) || time.Since(began) > time.Minute {
 			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
 		}
 	}

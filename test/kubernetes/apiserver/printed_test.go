@@ -141,9 +141,7 @@ func (k *kinds) create(o stored) string {
 		return ""
 	}
 	if r.Kind == "CustomResourceDefinition" {
-		// Unlike --for=condition, this also waits while the status has no conditions at all.
-		k.c.Kubectl(k.t, nil, "wait", `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`,
-			"--timeout=60s", "crd", object.GetName())
+		awaitEstablished(k.t, k.c, "crd", object.GetName())
 	}
 	return object.GetName()
 }
