@@ -10,8 +10,8 @@ import (
 )
 
 // CreateDatabase creates the database that the DSN names if the server has none of that name, and returns its name, or
-// "" if it exists. It connects to the database postgres for that. Errors: [ErrDSN], those of
-// reading the password's file, the server's.
+// "" if it exists. It connects to the database postgres for that. Errors: [ErrDSN], those of reading the password's
+// file, the server's.
 func CreateDatabase(ctx context.Context, cfg Config) (created string, err error) {
 	pc, err := poolConfig(cfg)
 	if err != nil {

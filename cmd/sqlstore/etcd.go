@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -22,9 +21,6 @@ const etcdName = "etcd"
 
 // exitUsage is etcd's exit code for a command line that does not parse.
 const exitUsage = 2
-
-// invokedAsEtcd reports whether the binary has etcd's name.
-func invokedAsEtcd() bool { return filepath.Base(os.Args[0]) == etcdName }
 
 func etcdCommand() *cobra.Command {
 	return &cobra.Command{
@@ -149,7 +145,12 @@ func (e *etcdMode) logNotes(log *slog.Logger) {
 	for _, w := range e.warnings {
 		log.Warn(w)
 	}
-	urls, err := listen.ParseURLs(e.options.List("listen-client-urls"))
+	warnPlaintext(log, e.options.List("listen-client-urls"))
+}
+
+// warnPlaintext warns of URLs that other machines reach without TLS, which etcd and kine allow.
+func warnPlaintext(log *slog.Logger, clientURLs []string) {
+	urls, err := listen.ParseURLs(clientURLs)
 	if err != nil { // the server reports it
 		return
 	}

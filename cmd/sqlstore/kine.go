@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,9 +21,6 @@ const kineName = "kine"
 
 // createTimeout limits the attempt to create the database. The start that follows waits for its server.
 const createTimeout = 10 * time.Second
-
-// invokedAsKine reports whether the binary has kine's name.
-func invokedAsKine() bool { return filepath.Base(os.Args[0]) == kineName }
 
 func kineCommand() *cobra.Command {
 	return &cobra.Command{
@@ -137,11 +132,5 @@ func (m *kineMode) logNotes(log *slog.Logger, s *settings) {
 	if len(m.without) > 0 {
 		log.Info("these settings of kine's have no effect", "settings", m.without)
 	}
-	for _, u := range s.config.ListenClientURLs {
-		if strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "http://127.") &&
-			!strings.HasPrefix(u, "http://localhost:") && !strings.HasPrefix(u, "http://[::1]:") {
-			log.Warn("serving clients without TLS beyond the loopback interface: set --server-cert-file and "+
-				"--server-key-file", "url", u)
-		}
-	}
+	warnPlaintext(log, s.config.ListenClientURLs)
 }

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -40,10 +41,10 @@ func main() {
 }
 
 func run() error {
-	switch {
-	case invokedAsEtcd():
+	switch filepath.Base(os.Args[0]) {
+	case etcdName:
 		return runEtcd(os.Args[1:])
-	case invokedAsKine():
+	case kineName:
 		return runKine(os.Args[1:])
 	}
 	return command().Execute()
