@@ -45,7 +45,7 @@ var ofReads = []struct {
 	parameter
 
 	of string
-}{{historyFlag, "one object"}, {atTime, "an object or a list"}}
+}{{historyFlag, "one object"}, {atTime, "an object, a list or a tree"}}
 
 // refuseOfReads refuses the parameters of reads that this operation does not have. Errors: 400.
 func (op *operation) refuseOfReads(r *http.Request) error {
@@ -71,6 +71,16 @@ func (c *call) pinned(ctx context.Context) (int64, error) {
 	}
 	found, _, err := c.s.engine.CurrentAt(ctx, c.opts.at)
 	return found.Revision, err
+}
+
+// pinAtTime makes a list one at the version that was current at the time, if one is given. Errors: as pinned.
+func (c *call) pinAtTime(ctx context.Context) error {
+	if c.opts.at.IsZero() {
+		return nil
+	}
+	revision, err := c.pinned(ctx)
+	c.opts.version, c.opts.match = strconv.FormatInt(revision, 10), "Exact"
+	return err
 }
 
 // getAt answers with the object as it was at a time.

@@ -20,12 +20,8 @@ func (c *call) list() error {
 	if c.opts.initial != nil {
 		return badRequest("sendInitialEvents is for a watch: a list has no events")
 	}
-	if !c.opts.at.IsZero() {
-		revision, err := c.pinned(c.r.Context())
-		if err != nil {
-			return err
-		}
-		c.opts.version, c.opts.match = strconv.FormatInt(revision, 10), "Exact"
+	if err := c.pinAtTime(c.r.Context()); err != nil {
+		return err
 	}
 	b := getBuffer()
 	defer putBuffer(b)

@@ -23,6 +23,7 @@ var (
 	itemSchema    = ref("Object")
 	historySchema = ref("ObjectHistory")
 	listSchema    = ref("ObjectList")
+	treeSchema    = ref("ObjectTree")
 	eventSchema   = ref("WatchEvent")
 	statusSchema  = ref("Status")
 	putSchema     = ref("ObjectPut")
@@ -85,6 +86,28 @@ func schemas() schemaOf {
 				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
 				"metadata":   ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
 			}),
+		"ObjectTree": members("One level of the tree of keys, in byte order.",
+			[]string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
+				"kind":       schemaOf{"type": "string", "enum": []string{"ObjectTree"}},
+				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
+				"metadata": members("", []string{"resourceVersion", "keys"}, schemaOf{
+					"resourceVersion": described(versionSchema, "The version of all items."),
+					"keys":            described(numberSchema, "How many keys begin with the prefix."),
+					"continue":        described(stringSchema, "The token for the next chunk; absent after the last one."),
+				}),
+				"items": schemaOf{"type": "array", "items": schemaOf{
+					"anyOf": []schemaOf{ref("TreeKey"), ref("TreePrefix")},
+				}},
+			}),
+		"TreeKey": members("A key.", []string{"metadata"}, schemaOf{"metadata": ref("ObjectMeta")}),
+		"TreePrefix": members("All keys with a longer prefix.", []string{"prefix", "keys"}, schemaOf{
+			"prefix": described(stringSchema, "The prefix, up to and including a slash."),
+			"prefixBase64": schemaOf{
+				"type": "string", "format": "byte",
+				"description": "The prefix if it is not UTF-8; prefix then contains U+FFFD.",
+			},
+			"keys": described(numberSchema, "How many keys begin with it."),
+		}),
 		"ObjectHistory": members("The versions of an object, the oldest first.",
 			[]string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
 				"kind":       schemaOf{"type": "string", "enum": []string{"ObjectHistory"}},
@@ -143,6 +166,8 @@ var paths = []struct {
 	{aKey, objectsPath + "{key}", "", "key"},
 	{aCollection, objectsPath + "{prefix}/", "", "prefix"},
 	{aCollection, objectsPath, "All", ""},
+	{aTree, treePath + "{prefix}", "", "prefix"},
+	{aTree, treePath, "All", ""},
 	{theOpenAPI, openapiPath, "", ""},
 }
 

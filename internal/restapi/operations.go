@@ -67,6 +67,13 @@ func init() {
 		answers: map[int]schemaOf{200: eventSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).watch,
 	}, {
+		id: "tree", verb: verbList, method: http.MethodGet, on: aTree,
+		summary: "List one level of the tree of keys: the keys that begin with a prefix and have no further slash, and " +
+			"the longer prefixes up to their next slash, with the number of their keys. At most 500 in one chunk.",
+		params:  []parameter{limit, continueToken, listVersion, versionMatch, atTime},
+		answers: map[int]schemaOf{200: treeSchema, 410: statusSchema, 504: statusSchema},
+		serve:   (*call).tree,
+	}, {
 		id: "put", verb: "put", method: http.MethodPut, on: aKey,
 		summary: "Create an object, or, with a resourceVersion, update the one that has it.",
 		params:  []parameter{precondition, ifMatch, ifNone},

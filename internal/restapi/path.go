@@ -7,6 +7,7 @@ import (
 
 const (
 	objectsPath = "/v1/objects/"
+	treePath    = "/v1/tree/"
 	openapiPath = "/openapi.json"
 )
 
@@ -16,6 +17,7 @@ type kind int
 const (
 	aKey        kind = iota // one object
 	aCollection             // all keys with a prefix
+	aTree                   // one level of them
 	theOpenAPI              // the description of the API
 )
 
@@ -32,9 +34,13 @@ func parsePath(u *url.URL) (target, error) {
 	if escaped == openapiPath {
 		return target{kind: theOpenAPI}, nil
 	}
+	on := aKey
 	raw, ok := strings.CutPrefix(escaped, objectsPath)
 	if !ok {
-		return target{}, notServed(u.Path)
+		on = aTree
+		if raw, ok = strings.CutPrefix(escaped, treePath); !ok {
+			return target{}, notServed(u.Path)
+		}
 	}
 	key, err := url.PathUnescape(raw)
 	if err != nil {
@@ -46,8 +52,8 @@ func parsePath(u *url.URL) (target, error) {
 				badRequest("the key has the element %q, which proxies and clients would interpret", element)
 		}
 	}
-	if key == "" || strings.HasSuffix(key, "/") {
-		return target{aCollection, []byte(key)}, nil
+	if on == aKey && (key == "" || strings.HasSuffix(key, "/")) {
+		on = aCollection
 	}
-	return target{aKey, []byte(key)}, nil
+	return target{on, []byte(key)}, nil
 }
