@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/internal/backup"
 	"github.com/sqlstore/sqlstore/internal/transfer"
 )
@@ -83,7 +84,7 @@ func (b *backupper) run(ctx context.Context, out, errOut io.Writer) (err error) 
 	if err := errors.Join(err, src.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s up to revision %d\n", name, number(footer.Rows, "row"), name.Revision)
+	_, err = fmt.Fprintf(out, "%s: %s up to revision %d\n", name, show.Number(footer.Rows, "row"), name.Revision)
 	return err
 }
 

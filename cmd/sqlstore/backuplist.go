@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/internal/backup"
 )
 
@@ -119,8 +120,8 @@ func verifyBackups(ctx context.Context, r *backup.Repository, out, errOut io.Wri
 			depth = "not decrypted"
 		}
 		_, _ = fmt.Fprintf(out, "%s: %s, %s, %s, %s, %s; restores up to revision %d\n", v.Chain.Name,
-			number(v.Files, "file"), humanize.IBytes(uint64(v.Bytes)), number(v.Rows, "row"), depth,
-			number(len(v.Problems), "problem"), v.Through)
+			show.Number(v.Files, "file"), humanize.IBytes(uint64(v.Bytes)), show.Number(v.Rows, "row"), depth,
+			show.Number(len(v.Problems), "problem"), v.Through)
 	}
 	if bad {
 		return errBadBackups
@@ -139,7 +140,7 @@ func backupPruneCommand() *cobra.Command {
 			}
 			removed, err := r.Prune(ctx, time.Now().Add(-keep))
 			for _, c := range removed {
-				_, _ = fmt.Fprintf(out, "deleted %s, %s\n", c.Name, number(len(c.Files), "file"))
+				_, _ = fmt.Fprintf(out, "deleted %s, %s\n", c.Name, show.Number(len(c.Files), "file"))
 			}
 			return err
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 )
 
 const checkHelp = `Verify everything that a database holds, and list what is wrong with it:
@@ -71,7 +72,7 @@ func check(ctx context.Context, v backend.View, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s, %s\n", number(i.Rows, "row"), number(i.Found, "problem"))
+	_, err = fmt.Fprintf(out, "%s, %s\n", show.Number(i.Rows, "row"), show.Number(i.Found, "problem"))
 	if err == nil && i.Found > 0 {
 		err = errDamaged
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/internal/transfer"
 	"github.com/sqlstore/sqlstore/internal/transfer/live"
 )
@@ -81,7 +82,7 @@ func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 			if time.Since(shown) >= lineEvery && now.Key != nil {
 				shown = time.Now()
 				_, _ = fmt.Fprintf(errOut, "waiting: the source wrote %s at revision %d, %s ago\n",
-					showKey(string(now.Key)), now.Revision, readable(quiet))
+					show.Key(string(now.Key)), now.Revision, readable(quiet))
 			}
 		},
 	})

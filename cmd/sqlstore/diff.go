@@ -15,6 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 )
 
@@ -37,10 +38,10 @@ type differ struct {
 
 // compared is a key that differs. A row is nil where the key does not exist.
 type compared struct {
-	keyed        `json:",inline"`
-	FromRevision int64 `json:"fromRevision,omitempty"`
-	ToRevision   int64 `json:"toRevision,omitempty"`
-	change       `json:",inline"`
+	keyed          `json:",inline"`
+	FromRevision   int64 `json:"fromRevision,omitempty"`
+	ToRevision     int64 `json:"toRevision,omitempty"`
+	changes.Change `json:",inline"`
 
 	from, to *backend.Row
 }
@@ -138,11 +139,11 @@ func (k *compared) describe() bool {
 	case k.from == nil && k.to == nil:
 		return false
 	case k.to == nil:
-		k.FromRevision, k.change = k.from.ModRevision, describe(&backend.Row{Deleted: true}, k.from)
+		k.FromRevision, k.Change = k.from.ModRevision, changes.Describe(&backend.Row{Deleted: true}, k.from)
 	case k.from == nil:
 		row := *k.to
 		row.Version = 1
-		k.ToRevision, k.change = k.to.ModRevision, describe(&row, nil)
+		k.ToRevision, k.Change = k.to.ModRevision, changes.Describe(&row, nil)
 	default:
 		if bytes.Equal(k.from.Value, k.to.Value) && k.from.Lease == k.to.Lease &&
 			k.from.CreateRevision == k.to.CreateRevision {
@@ -150,7 +151,7 @@ func (k *compared) describe() bool {
 		}
 		row := *k.to
 		row.Version = 2 // it is compared with the other one, whatever happened in between
-		k.FromRevision, k.ToRevision, k.change = k.from.ModRevision, k.to.ModRevision, describe(&row, k.from)
+		k.FromRevision, k.ToRevision, k.Change = k.from.ModRevision, k.to.ModRevision, changes.Describe(&row, k.from)
 	}
 	return true
 }
@@ -159,7 +160,7 @@ func printCompared(w io.Writer, all []compared) error {
 	rows := [][]string{{"FROM", "TO", "KEY", "CHANGE"}}
 	for i := range all {
 		k := &all[i]
-		rows = append(rows, []string{orNone(k.FromRevision), orNone(k.ToRevision), showKey(k.Key), cell(k.line())})
+		rows = append(rows, []string{orNone(k.FromRevision), orNone(k.ToRevision), show.Key(k.Key), cell(k.Line())})
 	}
 	return columns(w, rows)
 }
@@ -174,8 +175,8 @@ func orNone(revision int64) string {
 func printUnified(w io.Writer, all []compared, from, to int64) error {
 	for i := range all {
 		k := &all[i]
-		text := changes.Unified(fmt.Sprintf("%s (revision %d)", showKey(k.Key), from),
-			fmt.Sprintf("%s (revision %d)", showKey(k.Key), to), textOf(k.from), textOf(k.to))
+		text := changes.Unified(fmt.Sprintf("%s (revision %d)", show.Key(k.Key), from),
+			fmt.Sprintf("%s (revision %d)", show.Key(k.Key), to), textOf(k.from), textOf(k.to))
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}

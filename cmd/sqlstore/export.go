@@ -15,6 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/kine"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/transfer"
@@ -85,7 +86,7 @@ func exportKine(ctx context.Context, b backend.Backend, to string, out, errOut i
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s up to revision %d in %s\n", number(done.Rows, "row"), x.Revision,
+	_, err = fmt.Fprintf(out, "%s up to revision %d in %s\n", show.Number(done.Rows, "row"), x.Revision,
 		withoutPassword(to))
 	return err
 }

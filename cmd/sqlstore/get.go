@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 )
 
@@ -41,7 +42,7 @@ func getCommand() *cobra.Command {
 			return err
 		case row == nil:
 			return fmt.Errorf("%w: %s at revision %d; 'sqlstore history %[2]s' shows its versions, if there are any",
-				errNoKey, showKey(args[0]), revision)
+				errNoKey, show.Key(args[0]), revision)
 		}
 		out := c.OutOrStdout()
 		object := kubeobject.Decode(row.Value, row.ModRevision)

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 )
 
@@ -21,12 +23,12 @@ Of other servers than sqlstore, the times are not known.` + readerHelp
 
 // version is one line of a history.
 type version struct {
-	Revision int64      `json:"revision"`
-	Time     *time.Time `json:"time,omitempty"` // of the commit, if it is known
-	Version  int64      `json:"version"`        // since the key was created, 0 for a deletion
-	Bytes    int64      `json:"bytes"`          // of the value
-	Lease    string     `json:"lease,omitempty"`
-	change   `json:",inline"`
+	Revision       int64      `json:"revision"`
+	Time           *time.Time `json:"time,omitempty"` // of the commit, if it is known
+	Version        int64      `json:"version"`        // since the key was created, 0 for a deletion
+	Bytes          int64      `json:"bytes"`          // of the value
+	Lease          string     `json:"lease,omitempty"`
+	changes.Change `json:",inline"`
 }
 
 func historyCommand() *cobra.Command {
@@ -49,7 +51,7 @@ func historyCommand() *cobra.Command {
 			return err
 		case len(all) == 0:
 			return fmt.Errorf("%w: %s has no version since revision %d, the oldest readable one", errNoKey,
-				showKey(args[0]), oldest)
+				show.Key(args[0]), oldest)
 		}
 		if limit > 0 && limit < len(all) {
 			all = all[len(all)-limit:]
@@ -87,10 +89,10 @@ func versionsOf(c *cobra.Command, s source.Store, key string) (all []version, ol
 	add := func(row *backend.Row) {
 		v := version{
 			Revision: row.ModRevision, Version: row.Version, Bytes: int64(len(row.Value)),
-			change: describe(row, last),
+			Change: changes.Describe(row, last),
 		}
 		if row.Lease != 0 {
-			v.Lease = showLease(row.Lease)
+			v.Lease = show.Lease(row.Lease)
 		}
 		all, last = append(all, v), row
 	}
@@ -116,7 +118,7 @@ func printVersions(w io.Writer, all []version) error {
 		v := &all[i]
 		rows = append(rows, []string{
 			fmt.Sprint(v.Revision), showTime(v.Time), fmt.Sprint(v.Version), fmt.Sprint(v.Bytes),
-			cmp.Or(v.Lease, "-"), cell(v.line()),
+			cmp.Or(v.Lease, "-"), cell(v.Line()),
 		})
 	}
 	return columns(w, rows)

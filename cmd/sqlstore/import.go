@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/internal/transfer"
 )
 
@@ -170,7 +171,7 @@ func printImported(out io.Writer, r *transfer.Result, c *backend.Contents) error
 	}
 	_, err := fmt.Fprintf(out, "%s, %s (%d of them now), %s, %s\n"+
 		"revision %d, compacted %d\nHashKV %d: source and target are equal\n",
-		number(r.Keys, "key"), number(r.Rows, "row"), r.Written, number(len(c.Leases), "lease"), number(users, "user"),
+		show.Number(r.Keys, "key"), show.Number(r.Rows, "row"), r.Written, show.Number(len(c.Leases), "lease"), show.Number(users, "user"),
 		r.Revision, max(r.Compacted, 0), r.Hash)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
@@ -59,7 +60,7 @@ func lsCommand() *cobra.Command {
 		return o.print(c.OutOrStdout(), data, func(w io.Writer) error {
 			rows := [][]string{{"NAME", "KEYS", "BYTES"}}
 			for _, e := range l.Entries {
-				rows = append(rows, []string{showKey(e.Name), fmt.Sprint(e.Keys), humanize.IBytes(uint64(e.Bytes))})
+				rows = append(rows, []string{show.Key(e.Name), fmt.Sprint(e.Keys), humanize.IBytes(uint64(e.Bytes))})
 			}
 			return columns(w, rows)
 		})
@@ -73,7 +74,7 @@ func listKeys(c *cobra.Command, s source.Store, q source.Query, o *output) error
 	err := s.Rows(c.Context(), q, func(row *backend.Row) bool {
 		l := listed{keyed: keyOf(string(row.Key)), Revision: row.ModRevision, Version: row.Version, Bytes: row.Size()}
 		if row.Lease != 0 {
-			l.Lease = showLease(row.Lease)
+			l.Lease = show.Lease(row.Lease)
 		}
 		all = append(all, l)
 		return true
@@ -89,7 +90,7 @@ func listKeys(c *cobra.Command, s source.Store, q source.Query, o *output) error
 				lease = "-"
 			}
 			rows = append(rows, []string{
-				showKey(all[i].Key), fmt.Sprint(all[i].Revision), fmt.Sprint(all[i].Version), lease,
+				show.Key(all[i].Key), fmt.Sprint(all[i].Revision), fmt.Sprint(all[i].Version), lease,
 				humanize.IBytes(uint64(all[i].Bytes)),
 			})
 		}

@@ -71,14 +71,6 @@ func columns(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// showLease returns a lease as etcdctl names it.
-func showLease(id int64) string {
-	if id == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%016x", uint64(id))
-}
-
 // keyed is a key for programs. JSON has U+FFFD in the place of what is not UTF-8, so such a key is also there in
 // base64, as in the list/watch API.
 type keyed struct {
@@ -91,12 +83,4 @@ func keyOf(key string) keyed {
 		return keyed{Key: key}
 	}
 	return keyed{key, []byte(key)}
-}
-
-// showKey returns a key for a table: what is no readable text in quotes.
-func showKey(key string) string {
-	if quoted := fmt.Sprintf("%q", key); strings.Contains(quoted, `\`) || key == "" {
-		return quoted
-	}
-	return key
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/putback"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 )
 
 // restoration compares keys with what they were, shows it and writes it.
@@ -69,7 +71,7 @@ func (r *restoration) add(d *putback.Difference) error {
 	line := describeRestored(d)
 	switch {
 	case d.Then == nil && !r.deleteNew:
-		line.change = change{Action: kept}
+		line.Change = changes.Change{Action: kept}
 		r.counts.Kept++
 	case d.Then == nil:
 		r.counts.Deleted++
@@ -100,11 +102,11 @@ func (r *restoration) question() string {
 	puts := r.counts.Created + r.counts.Updated
 	switch {
 	case r.counts.Deleted == 0:
-		return fmt.Sprintf("Write these %s?", number(puts, "key"))
+		return fmt.Sprintf("Write these %s?", show.Number(puts, "key"))
 	case puts == 0:
-		return fmt.Sprintf("Delete these %s?", number(r.counts.Deleted, "key"))
+		return fmt.Sprintf("Delete these %s?", show.Number(r.counts.Deleted, "key"))
 	}
-	return fmt.Sprintf("Write %s and delete %d?", number(puts, "key"), r.counts.Deleted)
+	return fmt.Sprintf("Write %s and delete %d?", show.Number(puts, "key"), r.counts.Deleted)
 }
 
 // write writes the plan, and says what was written.
@@ -123,16 +125,16 @@ func (r *restoration) write(ctx context.Context, client *clientv3.Client) error 
 	if result.Revision > 0 {
 		last = fmt.Sprintf("; the store is at revision %d", result.Revision)
 	}
-	_, failed := fmt.Fprintf(out, "%s written, %d deleted%s\n", number(result.Put, "key"), result.Deleted, last)
+	_, failed := fmt.Fprintf(out, "%s written, %d deleted%s\n", show.Number(result.Put, "key"), result.Deleted, last)
 	for _, x := range result.Changed {
-		text := fmt.Sprintf("%s was written meanwhile, at revision %d, and stays as it is", showKey(x.Key), x.Revision)
+		text := fmt.Sprintf("%s was written meanwhile, at revision %d, and stays as it is", show.Key(x.Key), x.Revision)
 		if x.Revision == 0 {
-			text = showKey(x.Key) + " was deleted meanwhile, and stays deleted"
+			text = show.Key(x.Key) + " was deleted meanwhile, and stays deleted"
 		}
 		_, _ = fmt.Fprintln(r.errOut, "sqlstore:", text)
 	}
 	for _, key := range result.TooLarge {
-		_, _ = fmt.Fprintf(r.errOut, "sqlstore: %s is larger than the server's --max-request-bytes\n", showKey(key))
+		_, _ = fmt.Fprintf(r.errOut, "sqlstore: %s is larger than the server's --max-request-bytes\n", show.Key(key))
 	}
 	again := fmt.Sprintf("run the command again with %s", r.then.flags())
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/putback"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 )
 
 // kept is what happens to a key that did not exist then.
@@ -20,12 +21,12 @@ const tableRows = 500
 
 // restored is a key that differs from what it was, and what happens to it.
 type restored struct {
-	keyed        `json:",inline"`
-	ThenRevision int64 `json:"thenRevision,omitempty"`
-	NowRevision  int64 `json:"nowRevision,omitempty"`
-	change       `json:",inline"`
-	Lease        string   `json:"lease,omitempty"` // that it gets
-	Warnings     []string `json:"warnings,omitempty"`
+	keyed          `json:",inline"`
+	ThenRevision   int64 `json:"thenRevision,omitempty"`
+	NowRevision    int64 `json:"nowRevision,omitempty"`
+	changes.Change `json:",inline"`
+	Lease          string   `json:"lease,omitempty"` // that it gets
+	Warnings       []string `json:"warnings,omitempty"`
 }
 
 // describeRestored says what a key's old version changes.
@@ -35,7 +36,7 @@ func describeRestored(d *putback.Difference) restored {
 		r.NowRevision = d.Now.ModRevision
 	}
 	if d.Then == nil {
-		r.change = describe(&backend.Row{Deleted: true}, d.Now)
+		r.Change = changes.Describe(&backend.Row{Deleted: true}, d.Now)
 		return r
 	}
 	row := *d.Then
@@ -43,15 +44,15 @@ func describeRestored(d *putback.Difference) restored {
 	if d.Now == nil {
 		row.Version = 1
 	}
-	r.ThenRevision, r.change = row.ModRevision, describe(&row, d.Now)
+	r.ThenRevision, r.Change = row.ModRevision, changes.Describe(&row, d.Now)
 	if d.Lease != 0 {
-		r.Lease = showLease(d.Lease)
+		r.Lease = show.Lease(d.Lease)
 	}
 	switch {
 	case d.Ended != 0 && d.Lease != 0:
-		r.Warnings = append(r.Warnings, "keeps its present lease, because "+showLease(d.Ended)+" has ended")
+		r.Warnings = append(r.Warnings, "keeps its present lease, because "+show.Lease(d.Ended)+" has ended")
 	case d.Ended != 0:
-		r.Warnings = append(r.Warnings, "without its lease "+showLease(d.Ended)+", which has ended")
+		r.Warnings = append(r.Warnings, "without its lease "+show.Lease(d.Ended)+", which has ended")
 	}
 	if metadata := metadataOf(d.Then); metadata["deletionTimestamp"] != nil {
 		r.Warnings = append(r.Warnings, "was already being deleted then")
@@ -66,12 +67,12 @@ func metadataOf(row *backend.Row) map[string]any {
 }
 
 func (r *restored) line() string {
-	text := strings.Join(append([]string{r.change.line()}, r.Warnings...), "; ")
+	text := strings.Join(append([]string{r.Line()}, r.Warnings...), "; ")
 	switch r.Action {
 	case kept:
 		return "kept: did not exist then"
-	case created:
-		return strings.Replace(text, created, "created again", 1)
+	case changes.Created:
+		return strings.Replace(text, changes.Created, "created again", 1)
 	}
 	return text
 }
@@ -84,12 +85,12 @@ func (r *restoration) line(x restored, d *putback.Difference) error {
 		}
 		text := ""
 		if x.Action != kept {
-			name := showKey(d.Key)
+			name := show.Key(d.Key)
 			text = changes.Unified(fmt.Sprintf("%s (revision %d)", name, r.now), fmt.Sprintf("%s (%s)", name,
 				r.then), textOf(d.Now), textOf(d.Then))
 		}
 		if text == "" || len(x.Warnings) > 0 {
-			text += showKey(d.Key) + ": " + x.line() + "\n"
+			text += show.Key(d.Key) + ": " + x.Line() + "\n"
 		}
 		_, err := io.WriteString(r.out, text)
 		return err
@@ -126,7 +127,7 @@ func (r *restoration) table() error {
 	rows := [][]string{{"NOW", "THEN", "KEY", "CHANGE"}}
 	for i := range r.shown {
 		x := &r.shown[i]
-		rows = append(rows, []string{orNone(x.NowRevision), orNone(x.ThenRevision), showKey(x.Key), cell(x.line())})
+		rows = append(rows, []string{orNone(x.NowRevision), orNone(x.ThenRevision), show.Key(x.Key), cell(x.Line())})
 	}
 	r.shown = r.shown[:0]
 	return columns(r.out, rows)

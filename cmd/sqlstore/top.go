@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
@@ -131,7 +132,7 @@ func (t *top) table(w io.Writer, all *counted) error {
 		g := &all.Groups[i]
 		group := g.Name
 		if t.by == "prefix" {
-			group = showKey(group)
+			group = show.Key(group)
 		}
 		rows = append(rows, []string{
 			group, fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes), fmt.Sprint(g.Deletes),

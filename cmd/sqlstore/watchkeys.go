@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 )
 
@@ -25,12 +27,12 @@ parentheses.` + readerHelp
 
 // seen is one change of a watch.
 type seen struct {
-	Revision int64      `json:"revision"`
-	Time     *time.Time `json:"time,omitempty"` // of the commit, if it is known
-	keyed    `json:",inline"`
-	Lease    string `json:"lease,omitempty"`
-	change   `json:",inline"`
-	Object   any `json:"object,omitempty"`
+	Revision       int64      `json:"revision"`
+	Time           *time.Time `json:"time,omitempty"` // of the commit, if it is known
+	keyed          `json:",inline"`
+	Lease          string `json:"lease,omitempty"`
+	changes.Change `json:",inline"`
+	Object         any `json:"object,omitempty"`
 }
 
 func watchCommand() *cobra.Command {
@@ -60,10 +62,10 @@ func watchCommand() *cobra.Command {
 		times := clock{store: s}
 		return s.Changes(ctx, q, func(ch *backend.Change) error {
 			e := seen{
-				Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), change: describe(&ch.Row, ch.Prev),
+				Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), Change: changes.Describe(&ch.Row, ch.Prev),
 			}
 			if ch.Row.Lease != 0 {
-				e.Lease = showLease(ch.Row.Lease)
+				e.Lease = show.Lease(ch.Row.Lease)
 			}
 			var err error
 			if e.Time, err = times.when(ctx, e.Revision); err != nil {
@@ -93,6 +95,6 @@ func (o *output) event(w io.Writer, e *seen, row *backend.Row) error {
 	if e.Time == nil {
 		at = "(" + time.Now().UTC().Format(stamp) + ")"
 	}
-	_, err := fmt.Fprintf(w, "%d  %s  %s  %s\n", e.Revision, at, showKey(e.Key), cell(e.line()))
+	_, err := fmt.Fprintf(w, "%d  %s  %s  %s\n", e.Revision, at, show.Key(e.Key), cell(e.Line()))
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package changes
 
 import (
 	"bytes"
@@ -6,41 +6,41 @@ import (
 	"maps"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 )
 
 // What a change did.
 const (
-	created = "created"
-	updated = "updated"
-	deleted = "deleted"
+	Created = "created"
+	Updated = "updated"
+	Deleted = "deleted"
 )
 
 // mostFields is how many changed fields a line shows.
 const mostFields = 4
 
-// change is what a version of a key changed.
-type change struct {
-	Action string          `json:"action"`
-	Kind   string          `json:"kind,omitempty"`
-	Fields []changes.Field `json:"fields,omitempty"` // of an object that was updated
-	Note   string          `json:"note,omitempty"`   // if there are no fields
+// Change is what a version of a key changed.
+type Change struct {
+	Action string  `json:"action"`
+	Kind   string  `json:"kind,omitempty"`
+	Fields []Field `json:"fields,omitempty"` // of an object that was updated
+	Note   string  `json:"note,omitempty"`   // if there are no fields
 }
 
-// describe compares a version with the one before it, which is nil if there was none, or if nobody knows.
-func describe(row, prev *backend.Row) change {
+// Describe compares a version with the one before it, which is nil if there was none, or if nobody knows.
+func Describe(row, prev *backend.Row) Change {
 	if row.Deleted {
-		c := change{Action: deleted}
+		c := Change{Action: Deleted}
 		if prev != nil {
 			c.Kind = kindOf(kubeobject.Decode(prev.Value, prev.ModRevision))
 		}
 		return c
 	}
 	now := kubeobject.Decode(row.Value, row.ModRevision)
-	c := change{Action: updated, Kind: kindOf(now)}
+	c := Change{Action: Updated, Kind: kindOf(now)}
 	if row.Version == 1 {
-		c.Action = created
+		c.Action = Created
 	}
 	switch {
 	case row.Version == 1 && now.Format == kubeobject.Encrypted, prev == nil && row.Version != 1:
@@ -57,20 +57,20 @@ func describe(row, prev *backend.Row) change {
 }
 
 // differences returns the fields that differ, or else a note.
-func differences(was, now *kubeobject.Object, prev, row *backend.Row) ([]changes.Field, string) {
+func differences(was, now *kubeobject.Object, prev, row *backend.Row) ([]Field, string) {
 	switch {
 	case bytes.Equal(prev.Value, row.Value) && prev.Lease != row.Lease:
-		return nil, fmt.Sprintf("lease %s → %s", showLease(prev.Lease), showLease(row.Lease))
+		return nil, fmt.Sprintf("lease %s → %s", show.Lease(prev.Lease), show.Lease(row.Lease))
 	case bytes.Equal(prev.Value, row.Value):
 		return nil, "same value"
 	case was.Fields != nil && now.Fields != nil:
-		fields := changes.Fields(withoutRevision(was.Fields), withoutRevision(now.Fields))
+		fields := Fields(withoutRevision(was.Fields), withoutRevision(now.Fields))
 		if len(fields) == 0 {
 			return nil, "no field differs but managedFields"
 		}
 		return fields, ""
 	case was.Format == kubeobject.Text && now.Format == kubeobject.Text:
-		return nil, changes.Field{From: string(prev.Value), To: string(row.Value)}.Values()
+		return nil, Field{From: string(prev.Value), To: string(row.Value)}.Values()
 	case now.Format == kubeobject.Encrypted && was.Cipher() != now.Cipher():
 		return nil, "now encrypted: " + now.Cipher()
 	}
@@ -103,19 +103,19 @@ func summary(o *kubeobject.Object, row *backend.Row) string {
 	case o.Format == kubeobject.Encrypted:
 		return "encrypted: " + o.Cipher()
 	case o.Format == kubeobject.Text:
-		return changes.Field{To: string(row.Value)}.Values()
+		return Field{To: string(row.Value)}.Values()
 	case o.Kind != "":
 		return ""
 	}
-	return fmt.Sprintf("%s, %s", o.Format, number(len(row.Value), "byte"))
+	return fmt.Sprintf("%s, %s", o.Format, show.Number(len(row.Value), "byte"))
 }
 
-// line returns the change for a table.
-func (c *change) line() string {
+// Line returns the change for a table.
+func (c *Change) Line() string {
 	text := c.Action
 	detail := c.Note
 	if len(c.Fields) > 0 {
-		detail = changes.Line(c.Fields, mostFields)
+		detail = Line(c.Fields, mostFields)
 	}
 	if detail != "" {
 		text += ": " + detail
