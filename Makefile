@@ -5,6 +5,7 @@ LINTED := . test test/kubernetes
 
 DATA_DIR ?= default.sqlstore
 LISTEN ?= http://127.0.0.1:2379
+CONSOLE ?= http://127.0.0.1:2382
 SERVE_FLAGS ?=
 BENCH_FLAGS ?=
 TEST_FLAGS ?=
@@ -103,9 +104,9 @@ setup-packages-suite: setup setup-tools
 	@scripts/setup-packages.sh suite
 
 .PHONY: run
-run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
+run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, CONSOLE=http://127.0.0.1:2382, DATA_DIR=default.sqlstore
 	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) \
-		--advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
+		--advertise-client-urls $(LISTEN) --listen-console-urls $(CONSOLE) $(SERVE_FLAGS)
 
 .PHONY: build
 build: setup ## build bin/sqlstore

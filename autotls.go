@@ -53,7 +53,7 @@ func (c *Config) autoTLS(log *slog.Logger) (autoTLS, error) {
 // hosts returns the names and addresses at which clients find the server.
 func (c *Config) hosts() (hosts []string) {
 	for _, raw := range slices.Concat(c.ListenClientURLs, c.ListenClientHTTPURLs, c.ListenMetricsURLs,
-		c.ListenObjectsURLs, c.AdvertiseClientURLs) {
+		c.ListenObjectsURLs, c.ListenConsoleURLs, c.AdvertiseClientURLs) {
 		u, err := url.Parse(strings.TrimSpace(raw))
 		if err != nil || u.Hostname() == "" { // an invalid URL is refused later, a unix socket has no host
 			continue

@@ -25,7 +25,8 @@ func (c *Config) Check() error {
 	if err := c.checkTLS(); err != nil {
 		return err
 	}
-	urls := slices.Concat(c.ListenClientURLs, c.ListenClientHTTPURLs, c.ListenMetricsURLs, c.ListenObjectsURLs)
+	urls := slices.Concat(c.ListenClientURLs, c.ListenClientHTTPURLs, c.ListenMetricsURLs, c.ListenObjectsURLs,
+		c.ListenConsoleURLs)
 	if _, err := c.parseURLs(urls, c.TLS.wanted() || c.AutoTLS); err != nil {
 		return err
 	}

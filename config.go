@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -74,6 +75,12 @@ type Config struct {
 	ListenMetricsURLs []string
 	// ListenObjectsURLs serve the list/watch API over HTTP/JSON. The API is off if there are none.
 	ListenObjectsURLs []string
+	// ListenConsoleURLs serve the pages of Console. Only this machine may reach them.
+	ListenConsoleURLs []string
+	// Console makes the handler for ListenConsoleURLs. It gets one that serves, within the process, the list/watch API,
+	// /status and /metrics, without the guards of the listeners. The command sqlstore has a console; the library has
+	// none.
+	Console func(local http.Handler) http.Handler
 	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool
 	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; "*"

@@ -133,7 +133,12 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	}
 	close(s.started)
 	s.wg.Go(func() { _ = s.early.Shutdown(context.Background()) }) // its clients connect again; Close may cut them off
-	s.front[3].set(s.guardObjects(cfg, s.objects))
+	if len(cfg.ListenObjectsURLs) > 0 {
+		s.front[3].set(s.guardObjects(cfg, s.objects))
+	}
+	if len(cfg.ListenConsoleURLs) > 0 {
+		s.openConsole(cfg, ops)
+	}
 }
 
 // program answers with the program's name as package pprof does, without the arguments: they may hold a password.

@@ -72,6 +72,9 @@ func (c *Config) check() error {
 	if err := checkAcknowledged(c.AcknowledgedConditions); err != nil {
 		return err
 	}
+	if err := c.checkConsole(); err != nil {
+		return err
+	}
 	return c.Compaction.Check()
 }
 

@@ -53,7 +53,7 @@ type Server struct {
 	early   *http.Server   // one of http, in place of the gRPC server until that serves
 	ops     *http.Server   // for the metrics listeners
 	started chan struct{}  // closed once the gRPC server serves
-	front   [4]stage       // for the client, the metrics, the clients' HTTP and the list/watch API's listeners
+	front   [5]stage       // for the listeners of clients, metrics, clients' HTTP, the list/watch API and the console
 	certs   *listen.Certificates
 	auto    autoTLS
 	monitor *conditions.Monitor
@@ -69,7 +69,9 @@ type Server struct {
 	clients    []string // URLs of the client listeners
 	advertised []string // URLs given to clients
 	objectURLs []string // URLs of the list/watch API
-	compacting compacting
+	// consoleURLs are the URLs of the console.
+	consoleURLs []string
+	compacting  compacting
 	// stopChecking ends the checks for corruption, nil before they start.
 	stopChecking context.CancelFunc
 	backups      atomic.Pointer[backup.Runner] // nil if there are none
@@ -85,6 +87,9 @@ func (s *Server) Endpoints() []string { return s.clients }
 
 // ObjectEndpoints returns the URLs that serve the list/watch API, or none if it is off.
 func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
+
+// ConsoleEndpoints returns the URLs that serve the console, or none if it is off.
+func (s *Server) ConsoleEndpoints() []string { return s.consoleURLs }
 
 // Done is closed when the server can acknowledge no more writes. See Err.
 func (s *Server) Done() <-chan struct{} { return s.store.Done() }

@@ -83,13 +83,18 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.objectURLs = urls
+	console, urls, err := s.open(ctx, cfg.ListenConsoleURLs, listen.Mode{OnlyHTTP: true}, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.consoleURLs = urls
 	s.metrics = telemetry.New(telemetry.Config{
 		Version: EtcdVersion, SQLStore: Version,
 		Extensive: cfg.ExtensiveMetrics, EtcdReady: cfg.EtcdReady,
 		InitialCorruptCheck: cfg.CorruptChecks.Initial,
 		CompactHashCheck:    cfg.CorruptChecks.CompactionPeriod > 0,
 		SlowCommit:          cmp.Or(cfg.WarningApplyDuration, defaultApplyWarning), Slow: s.slowCommit,
-		Tracer: cfg.tracer(),
+		Tracer: cfg.tracer(), Console: s.consoleURLs,
 	})
 	s.metrics.WatchConditions(reporter{s})
 	if s.certs != nil {
@@ -97,6 +102,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.serveHTTP(clients, httpClients, metrics, &cfg)
 	s.serveObjects(objects, &cfg)
+	s.serveConsole(console)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -106,7 +112,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := s.openShim(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	if len(objects) > 0 {
+	if len(objects)+len(console) > 0 {
 		s.openObjects(&cfg)
 	}
 	s.awaitVerified(ctx)

@@ -34,8 +34,8 @@ type TreePage struct {
 }
 
 // Tree returns one level of the keys that begin with prefix, in key order: the keys without a separator after the
-// prefix, and the longer prefixes that end at the next separator. No page has more than 500 entries. Errors: the same
-// as List, except for send's.
+// prefix, and the longer prefixes that end at the next separator. A separator right after the prefix does not count. No
+// page has more than 500 entries. Errors: the same as List, except for send's.
 func (p *Pager) Tree(ctx context.Context, prefix []byte, o ListOptions) (TreePage, error) {
 	if o.Limit <= 0 || o.Limit > treeEntries {
 		o.Limit = treeEntries
@@ -84,8 +84,8 @@ func (t *tree) page(ctx context.Context, limit int64) (page TreePage, err error)
 		}
 		entry := TreeEntry{Name: row.Key, Row: row, Keys: 1}
 		start = append(bytes.Clone(row.Key), 0)
-		if cut := bytes.IndexByte(row.Key[len(t.prefix):], separator); cut >= 0 {
-			entry.Name, entry.Row = row.Key[:len(t.prefix)+cut+1], nil
+		if end := prefixLen(row.Key, len(t.prefix)); end > 0 {
+			entry.Name, entry.Row = row.Key[:end], nil
 			start = store.PrefixEnd(entry.Name)
 			if entry.Keys, err = t.count(ctx, entry.Name, start); err != nil {
 				return page, err
@@ -93,6 +93,20 @@ func (t *tree) page(ctx context.Context, limit int64) (page TreePage, err error)
 		}
 		page.Entries = append(page.Entries, entry)
 	}
+}
+
+// prefixLen returns the length of the longer prefix that a key begins with, 0 if it has none. As in a directory, a
+// separator right after the prefix does not count.
+func prefixLen(key []byte, prefix int) int {
+	from := prefix
+	if from < len(key) && key[from] == separator {
+		from++
+	}
+	cut := bytes.IndexByte(key[from:], separator)
+	if cut < 0 {
+		return 0
+	}
+	return from + cut + 1
 }
 
 // first returns the row of the first key from start, nil if there is none.

@@ -25,8 +25,9 @@ func (h *history) level(prefix string, revision int64) (entries []string, keys i
 		}
 		keys++
 		name := fmt.Sprintf("%q@%d", key, w.revision)
-		if cut := strings.IndexByte(key[len(prefix):], '/'); cut >= 0 {
-			name = fmt.Sprintf("%q", key[:len(prefix)+cut+1])
+		rest := strings.TrimPrefix(key[len(prefix):], "/")
+		if cut := strings.IndexByte(rest, '/'); cut >= 0 {
+			name = fmt.Sprintf("%q", key[:len(key)-len(rest)+cut+1])
 		}
 		counts[name]++
 	}

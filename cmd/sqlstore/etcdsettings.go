@@ -106,7 +106,8 @@ func (e *etcdMode) withoutTLS(values map[string]string, flags *pflag.FlagSet) {
 		}
 	}
 	urls := slices.Concat(o.List("listen-client-urls"), o.List("listen-client-http-urls"),
-		o.List("listen-metrics-urls"), strings.Split(o.Text("listen-objects-urls"), ","))
+		o.List("listen-metrics-urls"), strings.Split(o.Text("listen-objects-urls"), ","),
+		strings.Split(o.Text("listen-console-urls"), ","))
 	if !slices.ContainsFunc(urls, func(u string) bool {
 		return strings.HasPrefix(strings.Trim(u, "[]"), "https:") || strings.HasPrefix(strings.Trim(u, "[]"), "unixs:")
 	}) {

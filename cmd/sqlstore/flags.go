@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/tlsutil"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/console"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/otlp"
 	"github.com/sqlstore/sqlstore/compactor"
 )
@@ -43,6 +45,7 @@ type settings struct {
 // register defines the flags on f, with their defaults. Names and meanings are etcd's if etcd has the flag.
 func (s *settings) register(f *pflag.FlagSet) {
 	c := &s.config
+	c.Console = func(local http.Handler) http.Handler { return console.New(local, s.config.Logger) }
 	f.SortFlags = false
 	f.StringVar(&s.configFile, "config-file", "",
 		"YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")
@@ -79,6 +82,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"additional URLs that serve /metrics and the health endpoints")
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil,
 		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
+	f.StringSliceVar(&c.ListenConsoleURLs, "listen-console-urls", nil,
+		"URLs of this machine to serve the web console on, such as http://127.0.0.1:2380 (default: off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,
 		"allow listening without TLS where other machines can connect")
 	f.BoolVar(&c.ReusePort, "socket-reuse-port", false,

@@ -60,15 +60,15 @@ func readable(d time.Duration) string {
 	return fmt.Sprintf("%d ns", d)
 }
 
-// console writes lines for people: time, level and message, then the attributes as slog's text handler formats them.
-type console struct {
+// consoleLog writes lines for people: time, level and message, then the attributes as slog's text handler formats them.
+type consoleLog struct {
 	slog.Handler // writes the attributes to line
 	out          io.Writer
 	mu           *sync.Mutex
 	line         *bytes.Buffer
 }
 
-func newConsole(out io.Writer, o *slog.HandlerOptions) *console {
+func newConsole(out io.Writer, o *slog.HandlerOptions) *consoleLog {
 	replace := o.ReplaceAttr
 	attributes := *o
 	attributes.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
@@ -78,11 +78,11 @@ func newConsole(out io.Writer, o *slog.HandlerOptions) *console {
 		return replace(groups, a)
 	}
 	line := &bytes.Buffer{}
-	return &console{slog.NewTextHandler(line, &attributes), out, &sync.Mutex{}, line}
+	return &consoleLog{slog.NewTextHandler(line, &attributes), out, &sync.Mutex{}, line}
 }
 
 // Handle implements [slog.Handler].
-func (c *console) Handle(ctx context.Context, r slog.Record) error {
+func (c *consoleLog) Handle(ctx context.Context, r slog.Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.line.Reset()
@@ -95,11 +95,11 @@ func (c *console) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements [slog.Handler].
-func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &console{c.Handler.WithAttrs(attrs), c.out, c.mu, c.line}
+func (c *consoleLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &consoleLog{c.Handler.WithAttrs(attrs), c.out, c.mu, c.line}
 }
 
 // WithGroup implements [slog.Handler].
-func (c *console) WithGroup(name string) slog.Handler {
-	return &console{c.Handler.WithGroup(name), c.out, c.mu, c.line}
+func (c *consoleLog) WithGroup(name string) slog.Handler {
+	return &consoleLog{c.Handler.WithGroup(name), c.out, c.mu, c.line}
 }

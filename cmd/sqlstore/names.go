@@ -14,6 +14,7 @@ var flagOf = map[string]string{
 	"AdvertiseClientURLs":            "advertise-client-urls",
 	"ListenMetricsURLs":              "listen-metrics-urls",
 	"ListenObjectsURLs":              "listen-objects-urls",
+	"ListenConsoleURLs":              "listen-console-urls",
 	"InsecurePlaintext":              "insecure-plaintext",
 	"ReusePort":                      "socket-reuse-port",
 	"ReuseAddress":                   "socket-reuse-address",

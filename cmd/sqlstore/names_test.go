@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -24,7 +25,7 @@ func TestFlagsOfFields(t *testing.T) {
 		for f := range in.Fields() {
 			field := prefix + f.Name
 			switch {
-			case f.Name == "Logger" || f.Name == "Jitter" || f.Name == "EtcdReady": // not settings of the command
+			case slices.Contains([]string{"Logger", "Jitter", "EtcdReady", "Console"}, f.Name): // not settings of the command
 			case f.Type.Kind() == reflect.Struct:
 				check(field+".", f.Type)
 			case flags.Lookup(flagOf[field]) == nil:

@@ -90,7 +90,7 @@ func (r *restoration) line(x restored, d *putback.Difference) error {
 				r.then), textOf(d.Now), textOf(d.Then))
 		}
 		if text == "" || len(x.Warnings) > 0 {
-			text += show.Key(d.Key) + ": " + x.Line() + "\n"
+			text += show.Key(d.Key) + ": " + x.line() + "\n"
 		}
 		_, err := io.WriteString(r.out, text)
 		return err
@@ -127,7 +127,7 @@ func (r *restoration) table() error {
 	rows := [][]string{{"NOW", "THEN", "KEY", "CHANGE"}}
 	for i := range r.shown {
 		x := &r.shown[i]
-		rows = append(rows, []string{orNone(x.NowRevision), orNone(x.ThenRevision), show.Key(x.Key), cell(x.Line())})
+		rows = append(rows, []string{orNone(x.NowRevision), orNone(x.ThenRevision), show.Key(x.Key), cell(x.line())})
 	}
 	r.shown = r.shown[:0]
 	return columns(r.out, rows)

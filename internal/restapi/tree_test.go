@@ -52,9 +52,9 @@ func TestTree(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"":         "p@2 p/:4 q/:1 r\uFFFD/:1",
-		"p":        "p@2 p/:4",
+		"p":        "p@2 p/a@3 p/b/:2 p/c@6",
 		"p/":       "p/a@3 p/b/:2 p/c@6",
-		"p/b":      "p/b/:2",
+		"p/b":      "p/b/1@4 p/b/2@5",
 		"p/b/":     "p/b/1@4 p/b/2@5",
 		"p%2Fb%2f": "p/b/1@4 p/b/2@5",
 		"p/a/":     "",

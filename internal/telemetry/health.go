@@ -99,7 +99,7 @@ func (m *Metrics) handleCommon(mux *http.ServeMux, version string, s *store.Stor
 	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
 		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{EnableOpenMetrics: m.tracer != nil})))
 	handleStatus(mux, from)
-	handlePage(mux, from)
+	handlePage(mux, from, m.console)
 	get(mux, "/debug/vars", vars(s))
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {

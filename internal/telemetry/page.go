@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,11 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// links are the paths that the page at / names, and what they show.
-var links = []struct{ Path, Shows string }{
+// linked is what the page at / leads to, and what that shows.
+type linked struct{ To, Shows string }
+
+// links are on every page.
+var links = []linked{
 	{"/status", "all of this as JSON"},
 	{"/readyz?verbose", "the checks"},
 	{"/metrics", "metrics for Prometheus"},
@@ -27,7 +31,14 @@ var links = []struct{ Path, Shows string }{
 }
 
 // handlePage serves / and nothing below it: what this server is, for people. Browsers get a page, others text.
-func handlePage(mux *http.ServeMux, from Conditions) {
+// It leads to the console, if there is one.
+func handlePage(mux *http.ServeMux, from Conditions, console []string) {
+	links := slices.Clone(links)
+	for _, url := range console {
+		if strings.HasPrefix(url, "http") { // no browser reaches a unix socket
+			links = append(links, linked{url, "the console"})
+		}
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		defer cancel()
@@ -37,7 +48,7 @@ func handlePage(mux *http.ServeMux, from Conditions) {
 		h.Set("X-Content-Type-Options", "nosniff")
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 			h.Set("Content-Type", "text/plain; charset=utf-8")
-			write(w, plainPage(&report))
+			write(w, plainPage(&report, links))
 			return
 		}
 		var body bytes.Buffer
@@ -52,7 +63,7 @@ func handlePage(mux *http.ServeMux, from Conditions) {
 }
 
 // plainPage is the page as text.
-func plainPage(r *conditions.Report) string {
+func plainPage(r *conditions.Report, links []linked) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "sqlstore %s, member %s: etcd API %s on %s\n", r.Version, r.Name, r.EtcdVersion, r.Datastore)
 	fmt.Fprintf(&out, "revision %d, compacted %d", r.Revision, r.Compacted)
@@ -66,7 +77,7 @@ func plainPage(r *conditions.Report) string {
 	out.WriteString(lines(r))
 	out.WriteString("\n")
 	for _, l := range links {
-		fmt.Fprintf(&out, "%-16s %s\n", l.Path, l.Shows)
+		fmt.Fprintf(&out, "%-16s %s\n", l.To, l.Shows)
 	}
 	return out.String()
 }

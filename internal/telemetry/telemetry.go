@@ -31,6 +31,7 @@ type Metrics struct {
 	health    healthMetrics
 	etcdReady bool
 	tracer    *tracing.Tracer
+	console   []string
 
 	slowCommit time.Duration
 	reportSlow func(store.Batch)
@@ -64,13 +65,15 @@ type Config struct {
 	// Tracer makes the spans of the requests, nil for none. The latencies then have traces as exemplars, and scrapers
 	// that ask for OpenMetrics, which can have them, get it.
 	Tracer *tracing.Tracer
+	// Console are the URLs of the console, for the page at /.
+	Console []string
 }
 
 // New makes a registry. Call [Metrics.Watch] and [Metrics.Attach] before the first scrape.
 func New(cfg Config) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(), etcdReady: cfg.EtcdReady, slowCommit: cfg.SlowCommit,
-		reportSlow: cfg.Slow, tracer: cfg.Tracer,
+		reportSlow: cfg.Slow, tracer: cfg.Tracer, console: cfg.Console,
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

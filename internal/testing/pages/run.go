@@ -123,7 +123,7 @@ func (p *page) environment() []string {
 	return append(os.Environ(),
 		"PATH="+filepath.Join(p.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"HOME="+homeFor(p.t),
-		"LISTEN="+server, // for make run
+		"LISTEN="+server, "CONSOLE=http://"+p.port("2382"), // for make run
 		"SQLSTORE_LISTEN_CLIENT_URLS="+server,
 		"SQLSTORE_ENDPOINT="+server,
 		"ETCDCTL_ENDPOINTS="+server,

@@ -1,0 +1,107 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// api asks the server's HTTP API within the process.
+type api struct{ handler http.Handler }
+
+// failure is an answer that is no success.
+type failure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+
+	challenges []string // of WWW-Authenticate
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
+
+// Text returns the status in words.
+func (f *failure) Text() string { return http.StatusText(f.Code) }
+
+// answer collects an answer. Its size is bounded by what the API sends.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) {
+	if a.code == 0 {
+		a.code = code
+	}
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+// get asks for a path, on behalf of the browser's request, and decodes the answer. Errors: [*failure], those of JSON.
+func (x api) get(from *http.Request, path string, query url.Values, into any) error {
+	to, err := url.Parse(path)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", path, err)
+	}
+	to.RawQuery = query.Encode()
+	r := &http.Request{
+		Method: http.MethodGet, URL: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: http.NoBody, Host: from.Host, RemoteAddr: from.RemoteAddr, TLS: from.TLS,
+	}
+	if credentials := from.Header.Get("Authorization"); credentials != "" {
+		r.Header.Set("Authorization", credentials)
+	}
+	a := &answer{header: http.Header{}}
+	if err := x.serve(a, r.WithContext(from.Context())); err != nil {
+		return err
+	}
+	if a.code != http.StatusOK {
+		f := &failure{}
+		if json.Unmarshal(a.body.Bytes(), f) != nil {
+			f.Message = a.body.String()
+		}
+		f.Code, f.challenges = a.code, a.header["Www-Authenticate"]
+		return f
+	}
+	if err := json.Unmarshal(a.body.Bytes(), into); err != nil {
+		return fmt.Errorf("the answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+// serve runs the handler. One that cuts its answer off panics, as it would within net/http.
+func (x api) serve(a *answer, r *http.Request) (err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			err = fmt.Errorf("the answer of %s: %w", r.URL.Path, http.ErrAbortHandler)
+		default:
+			panic(p)
+		}
+	}()
+	x.handler.ServeHTTP(a, r)
+	return nil
+}
+
+// metadata is that of an object of the list/watch API.
+type metadata struct {
+	Key             string `json:"key"`
+	KeyBase64       []byte `json:"keyBase64"` // if the key is not UTF-8
+	ResourceVersion int64  `json:"resourceVersion,string"`
+	CreateRevision  int64  `json:"createRevision,string"`
+}
+
+func (m *metadata) key() string {
+	if m.KeyBase64 != nil {
+		return string(m.KeyBase64)
+	}
+	return m.Key
+}

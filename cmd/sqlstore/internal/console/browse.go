@@ -1,0 +1,143 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const (
+	treePath    = "/v1/tree/"
+	objectsPath = "/v1/objects/"
+)
+
+// level is an answer of the tree of keys.
+type level struct {
+	Metadata struct {
+		ResourceVersion int64  `json:"resourceVersion,string"`
+		Continue        string `json:"continue"`
+		Keys            int64  `json:"keys"`
+	} `json:"metadata"`
+	Items []struct {
+		Prefix       string    `json:"prefix"`
+		PrefixBase64 []byte    `json:"prefixBase64"`
+		Keys         int64     `json:"keys"`
+		Metadata     *metadata `json:"metadata"`
+	} `json:"items"`
+}
+
+// entry is a line of the page.
+type entry struct {
+	Name     string // below the prefix
+	Full     string
+	IsPrefix bool
+	Keys     int64
+	Revision int64
+}
+
+// browsed is the data of the page.
+type browsed struct {
+	Prefix   string
+	Trail    []entry // the prefixes above, and the prefix
+	Entries  []entry
+	HasKeys  bool // among the entries
+	Keys     int64
+	Revision int64
+	Next     string // the token of the next page
+	Paged    bool   // not the first page
+}
+
+// browse shows one level of the tree of keys.
+func (c *Console) browse(r *http.Request) (view, error) {
+	at, err := pointOf(r)
+	if err != nil {
+		return view{}, err
+	}
+	q := r.URL.Query()
+	prefix, token := q.Get("prefix"), q.Get("continue")
+	ask := url.Values{"limit": {"200"}}
+	if token != "" {
+		ask.Set("continue", token)
+	} else {
+		at.list(ask)
+	}
+	var l level
+	if err := c.api.get(r, treePath+url.PathEscape(prefix), ask, &l); err != nil {
+		return view{}, err
+	}
+	b := browsed{
+		Prefix: prefix, Trail: trail(prefix), Keys: l.Metadata.Keys, Revision: l.Metadata.ResourceVersion,
+		Next: l.Metadata.Continue, Paged: token != "",
+	}
+	for i := range l.Items {
+		item := &l.Items[i]
+		e := entry{IsPrefix: item.Metadata == nil, Full: item.Prefix, Keys: item.Keys}
+		if item.PrefixBase64 != nil {
+			e.Full = string(item.PrefixBase64)
+		}
+		if m := item.Metadata; m != nil {
+			e.Full, e.Keys, e.Revision = m.key(), 1, m.ResourceVersion
+			b.HasKeys = true
+		}
+		e.Name = e.Full[strings.LastIndexByte(prefix, '/')+1:]
+		b.Entries = append(b.Entries, e)
+	}
+	title := "All keys"
+	if prefix != "" {
+		title = prefix
+	}
+	return view{page: "browse", title: title, data: b}, nil
+}
+
+// trail returns the prefixes that lead to a prefix or key, which is the last one.
+func trail(to string) (all []entry) {
+	for from := 0; from < len(to); {
+		end, name := len(to), from
+		if from == 0 && to[0] == '/' { // as a level of the tree has it
+			name = 1
+		}
+		if i := strings.IndexByte(to[name:], '/'); i >= 0 {
+			end = name + i + 1
+		}
+		all = append(all, entry{Name: to[from:end], Full: to[:end], IsPrefix: to[end-1] == '/'})
+		from = end
+	}
+	return all
+}
+
+// queryOf returns the text for the search field: what the page shows.
+func queryOf(r *http.Request) string {
+	q := r.URL.Query()
+	for _, name := range []string{"q", "prefix", "key"} {
+		if text := q.Get(name); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// jump leads from the search field to a key if it exists, and otherwise to what begins with the text.
+func (c *Console) jump(r *http.Request) (view, error) {
+	at, err := pointOf(r)
+	if err != nil {
+		return view{}, err
+	}
+	text := strings.TrimSpace(r.URL.Query().Get("q"))
+	to := url.Values{"prefix": {text}}
+	page := "/browse"
+	if text != "" && !strings.HasSuffix(text, "/") {
+		ask := url.Values{"limit": {"1"}}
+		at.list(ask)
+		var l level
+		if err := c.api.get(r, treePath+url.PathEscape(text), ask, &l); err != nil {
+			return view{}, err
+		}
+		if len(l.Items) > 0 && l.Items[0].Metadata != nil && l.Items[0].Metadata.key() == text {
+			page, to = "/object", url.Values{"key": {text}}
+		}
+	}
+	if at.Text != "" {
+		to.Set("at", at.Text)
+	}
+	return view{to: page + "?" + to.Encode()}, nil
+}

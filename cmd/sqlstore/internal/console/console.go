@@ -1,0 +1,130 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// Console is the web console of one server. It implements [http.Handler].
+type Console struct {
+	api   api
+	log   *slog.Logger
+	mux   *http.ServeMux
+	pages map[string]*template.Template
+}
+
+// New returns a console over local, which serves the list/watch API and /status within the process.
+func New(local http.Handler, log *slog.Logger) *Console {
+	c := &Console{api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{}}
+	for _, name := range []string{"overview", "browse", "object", "diff", "failure"} {
+		layout := template.New("layout.html").Funcs(functions)
+		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
+	}
+	static, err := fs.Sub(staticFiles, "static")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	c.mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	c.page("GET /{$}", c.overview)
+	c.page("GET /browse", c.browse)
+	c.page("GET /object", c.object)
+	c.page("GET /diff", c.diff)
+	c.page("GET /go", c.jump)
+	c.page("GET /", func(*http.Request) (view, error) { return view{}, &failure{Code: http.StatusNotFound} })
+	return c
+}
+
+// policy lets a page load the console's own files and nothing else.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// ServeHTTP implements [http.Handler].
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if foreign(r) {
+		http.Error(w, "the console answers only its own pages", http.StatusForbidden)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// foreign reports whether a page of another origin made the request, except by a link that the user followed.
+func foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin": // older browsers, and other programs, do not say
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// view is what a page shows: the name of its template and the data for it, or where to find it instead.
+type view struct {
+	page, title string
+	data        any
+	to          string // a redirection
+}
+
+// layout is the data of every page.
+type layout struct {
+	Title, Page string
+	At          point
+	Query       string // in the search field
+	Data        any
+}
+
+// page serves a pattern with the page that show makes.
+func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		code := http.StatusOK
+		v, err := show(r)
+		if err != nil {
+			code, v = c.failed(w, r, err)
+		}
+		if v.to != "" {
+			http.Redirect(w, r, v.to, http.StatusSeeOther)
+			return
+		}
+		at, _ := parsePoint(r.URL.Query().Get("at"))
+		data := layout{Title: v.title, Page: v.page, At: at, Query: queryOf(r), Data: v.data}
+		var body bytes.Buffer
+		if err := c.pages[v.page].Execute(&body, data); err != nil {
+			c.log.Error("console: a page cannot be made", "page", v.page, "error", err)
+			http.Error(w, "the page cannot be made: see the server's log", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(code)
+		_, _ = w.Write(body.Bytes()) // an error means that the browser has disconnected
+	})
+}
+
+// failed returns the page for an error.
+func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) (int, view) {
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
+		c.log.Error("console: the server's API gave no answer", "path", r.URL.Path, "error", err)
+		f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}
+	}
+	for _, challenge := range f.challenges {
+		w.Header().Add("WWW-Authenticate", challenge)
+	}
+	return f.Code, view{page: "failure", title: http.StatusText(f.Code), data: f}
+}

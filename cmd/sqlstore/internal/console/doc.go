@@ -1,0 +1,15 @@
+// Package console serves the web console: pages for people that show what a server holds, what it held, and how it is.
+//
+// It stands on the HTTP API that any program can use: each page is made of answers of the list/watch API and of /status,
+// requested within the process with the credentials of the browser. So a user sees what a program with the same user
+// would get, and nothing else.
+//
+// Its guarantees:
+//
+//  1. It changes nothing: it answers GET and HEAD, and asks only with GET.
+//  2. Keys and values come from anybody. Pages show them as text, with what is not readable quoted, and run no script
+//     but the console's own.
+//  3. Pages of other origins can neither frame a page of it nor read one.
+//  4. The values of Secrets stay hidden until they are asked for, which is logged.
+//  5. A page reads a bounded part of the store.
+package console

@@ -1,0 +1,63 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+// A console gets what the other listeners serve, within the process, also where the list/watch API is off.
+func TestConsoleListener(t *testing.T) {
+	off, _ := start(t, sqlstore.Config{})
+	if urls := off.ConsoleEndpoints(); len(urls) != 0 {
+		t.Errorf("served on %v without being asked", urls)
+	}
+	s, c := start(t, sqlstore.Config{
+		ListenConsoleURLs: []string{"http://127.0.0.1:0"},
+		Console:           func(local http.Handler) http.Handler { return local },
+	})
+	if _, err := c.Put(t.Context(), "a/b", "1"); err != nil {
+		t.Fatal(err)
+	}
+	console := s.ConsoleEndpoints()[0]
+	for path, part := range map[string]string{
+		"/status": `"conditions"`, "/metrics": "etcd_mvcc_put_total 1", "/v1/objects/a/b": `"value":1`,
+		"/v1/tree/": `"prefix":"a/","keys":1`, "/openapi.json": `"openapi"`,
+	} {
+		answer := wantCode(t, http.DefaultClient, "GET", console+path, "", http.StatusOK)
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || !strings.Contains(string(body), part) {
+			t.Errorf("%s: %.200s, %v", path, body, err)
+		}
+	}
+	answer := wantCode(t, http.DefaultClient, "GET", s.Endpoints()[0]+"/", "", http.StatusOK)
+	if body, err := io.ReadAll(answer.Body); err != nil || !strings.Contains(string(body), console) {
+		t.Errorf("the page for clients does not lead to the console: %s, %v", body, err)
+	}
+}
+
+// The console has no login of its own: other machines must not reach it.
+func TestConsoleBeyondThisMachine(t *testing.T) {
+	pages := func(local http.Handler) http.Handler { return local }
+	for name, cfg := range map[string]sqlstore.Config{
+		"all interfaces": {ListenConsoleURLs: []string{"http://0.0.0.0:0"}, Console: pages},
+		"plaintext":      {ListenConsoleURLs: []string{"http://0.0.0.0:0"}, Console: pages, InsecurePlaintext: true},
+		"no pages":       {ListenConsoleURLs: []string{"http://127.0.0.1:0"}},
+		"no URL":         {ListenConsoleURLs: []string{"127.0.0.1:0"}, Console: pages},
+	} {
+		s, err := sqlstore.Start(t.Context(), cfg)
+		if !errors.Is(err, sqlstore.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+		if err := cfg.Check(); !errors.Is(err, sqlstore.ErrConfig) {
+			t.Errorf("%s, checked: %v", name, err)
+		}
+	}
+}
