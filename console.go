@@ -25,8 +25,8 @@ func (c *Config) checkConsole() error {
 	}
 	for _, u := range urls {
 		if !u.Local() {
-			return fmt.Errorf("%w: %s: %s: the console is for this machine only: listen on 127.0.0.1, and reach it from "+
-				"elsewhere through a tunnel, such as that of 'ssh -L'", ErrConfig, name, u)
+			return fmt.Errorf("%w: %s: %s: the console is for this machine only: listen on 127.0.0.1, and reach it "+
+				"from elsewhere through a tunnel, such as that of 'ssh -L'", ErrConfig, name, u)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package paging
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -87,10 +88,7 @@ func TestTree(t *testing.T) {
 				}
 				got = append(got, fmt.Sprint(name, " ", e.Keys))
 			}
-			inOrder := slices.IsSortedFunc(p.Entries, func(a, b TreeEntry) int {
-				return strings.Compare(
-					string(a.Name), string(b.Name))
-			})
+			inOrder := slices.IsSortedFunc(p.Entries, func(a, b TreeEntry) int { return bytes.Compare(a.Name, b.Name) })
 			want, keys := h.level(prefix, p.Revision)
 			if slices.Sort(got); !slices.Equal(got, want) || p.Keys != keys || !inOrder {
 				t.Errorf("%q at %d: %d keys,\n got %s\nwant %s with %d", prefix, p.Revision, p.Keys, got, want, keys)

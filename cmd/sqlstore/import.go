@@ -171,7 +171,8 @@ func printImported(out io.Writer, r *transfer.Result, c *backend.Contents) error
 	}
 	_, err := fmt.Fprintf(out, "%s, %s (%d of them now), %s, %s\n"+
 		"revision %d, compacted %d\nHashKV %d: source and target are equal\n",
-		show.Number(r.Keys, "key"), show.Number(r.Rows, "row"), r.Written, show.Number(len(c.Leases), "lease"), show.Number(users, "user"),
+		show.Number(r.Keys, "key"), show.Number(r.Rows, "row"), r.Written, show.Number(len(c.Leases), "lease"),
+		show.Number(users, "user"),
 		r.Revision, max(r.Compacted, 0), r.Hash)
 	return err
 }

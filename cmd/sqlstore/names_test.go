@@ -11,6 +11,9 @@ import (
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
+// withoutFlags are fields that the command sets by itself.
+var withoutFlags = []string{"Logger", "Jitter", "EtcdReady", "Console"}
+
 // Each field of the configuration has a flag, which messages name instead of the field.
 func TestFlagsOfFields(t *testing.T) {
 	setting.UseFlags(flagOf)
@@ -25,7 +28,7 @@ func TestFlagsOfFields(t *testing.T) {
 		for f := range in.Fields() {
 			field := prefix + f.Name
 			switch {
-			case slices.Contains([]string{"Logger", "Jitter", "EtcdReady", "Console"}, f.Name): // not settings of the command
+			case slices.Contains(withoutFlags, f.Name):
 			case f.Type.Kind() == reflect.Struct:
 				check(field+".", f.Type)
 			case flags.Lookup(flagOf[field]) == nil:

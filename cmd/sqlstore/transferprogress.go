@@ -31,7 +31,8 @@ func (p *transferProgress) at(now transfer.Progress) {
 	}
 	done := p.part(now)
 	p.progress.at(done, func() string {
-		return fmt.Sprintf("%s: %s, %.1f MB%s", now.Step, show.Number(now.Rows, "row"), float64(now.Bytes)/1e6, p.left(done))
+		return fmt.Sprintf("%s: %s, %.1f MB%s", now.Step, show.Number(now.Rows, "row"), float64(now.Bytes)/1e6,
+			p.left(done))
 	})
 }
 

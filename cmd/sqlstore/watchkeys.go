@@ -62,7 +62,8 @@ func watchCommand() *cobra.Command {
 		times := clock{store: s}
 		return s.Changes(ctx, q, func(ch *backend.Change) error {
 			e := seen{
-				Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)), Change: changes.Describe(&ch.Row, ch.Prev),
+				Revision: ch.Row.ModRevision, keyed: keyOf(string(ch.Row.Key)),
+				Change: changes.Describe(&ch.Row, ch.Prev),
 			}
 			if ch.Row.Lease != 0 {
 				e.Lease = show.Lease(ch.Row.Lease)

@@ -6,8 +6,8 @@
 //	GET    /v1/objects/<prefix>/         the objects below a prefix, in chunks; with ?watch=true their changes
 //	PUT    /v1/objects/<key>             create, or, with a resourceVersion, update
 //	DELETE /v1/objects/<key>
-//	GET    /v1/tree/<prefix>             one level of the tree of keys, in chunks: keys, and longer prefixes with the number
-//	                                     of their keys
+//	GET    /v1/tree/<prefix>             one level of the tree of keys, in chunks: keys, and longer prefixes with the
+//	                                     number of their keys
 //	GET    /openapi.json                 the description of the API
 //
 // Its guarantees:

@@ -93,7 +93,7 @@ func schemas() schemaOf {
 				"metadata": members("", []string{"resourceVersion", "keys"}, schemaOf{
 					"resourceVersion": described(versionSchema, "The version of all items."),
 					"keys":            described(numberSchema, "How many keys begin with the prefix."),
-					"continue":        described(stringSchema, "The token for the next chunk; absent after the last one."),
+					"continue":        described(stringSchema, "The token for the next chunk; absent after the last."),
 				}),
 				"items": schemaOf{"type": "array", "items": schemaOf{
 					"anyOf": []schemaOf{ref("TreeKey"), ref("TreePrefix")},

@@ -68,9 +68,9 @@ func init() {
 		serve:   (*call).watch,
 	}, {
 		id: "tree", verb: verbList, method: http.MethodGet, on: aTree,
-		summary: "List one level of the tree of keys: the keys that begin with a prefix and have no further slash, and " +
-			"the longer prefixes up to their next slash, with the number of their keys. A slash right after the prefix does " +
-			"not count. At most 500 in one chunk.",
+		summary: "List one level of the tree of keys: the keys that begin with a prefix and have no further slash, " +
+			"and the longer prefixes up to their next slash, with the number of their keys. A slash right after the " +
+			"prefix does not count. At most 500 in one chunk.",
 		params:  []parameter{limit, continueToken, listVersion, versionMatch, atTime},
 		answers: map[int]schemaOf{200: treeSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).tree,

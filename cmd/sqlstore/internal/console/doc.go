@@ -1,8 +1,8 @@
 // Package console serves the web console: pages for people that show what a server holds, what it held, and how it is.
 //
-// It stands on the HTTP API that any program can use: each page is made of answers of the list/watch API and of /status,
-// requested within the process with the credentials of the browser. So a user sees what a program with the same user
-// would get, and nothing else.
+// It stands on the HTTP API that any program can use: each page is made of answers of the list/watch API and of
+// /status, requested within the process with the credentials of the browser. So a user sees what a program with the
+// same user would get, and nothing else.
 //
 // Its guarantees:
 //

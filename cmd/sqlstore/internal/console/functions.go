@@ -16,9 +16,14 @@ import (
 
 // functions are for the templates.
 var functions = template.FuncMap{
-	"bytes":   func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
-	"comma":   humanize.Comma,
-	"keys":    func(n int64) string { return humanize.Comma(n) + map[bool]string{true: " key", false: " keys"}[n == 1] },
+	"bytes": func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
+	"comma": humanize.Comma,
+	"keys": func(n int64) string {
+		if n == 1 {
+			return "1 key"
+		}
+		return humanize.Comma(n) + " keys"
+	},
 	"when":    when,
 	"ago":     humanize.Time,
 	"name":    name,

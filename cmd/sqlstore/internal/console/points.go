@@ -17,8 +17,9 @@ type point struct {
 }
 
 // layouts are the forms of a time. One without a zone is in UTC.
-var layouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
-	"2006-01-02 15:04", "2006-01-02"}
+var layouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02",
+}
 
 // parsePoint parses what the browser sent. Errors: [*failure].
 func parsePoint(text string) (point, error) {
