@@ -82,9 +82,9 @@ func TestHistoryElsewhere(t *testing.T) {
 		"GET /v1/objects/ns/?history=true":            "a GET of one object without watch",
 		"GET /v1/objects/ns/?watch=true&history":      "a GET of one object without watch",
 		"GET /v1/objects/ns/k?watch=true&history=1":   "a GET of one object without watch",
-		"GET /v1/objects/ns/k?watch=true&" + at:       "a GET of an object or a list without watch",
-		"GET /v1/objects/ns/?watch=true&" + at:        "a GET of an object or a list without watch",
-		"DELETE /v1/objects/ns/k?" + at:               "a GET of an object or a list without watch",
+		"GET /v1/objects/ns/k?watch=true&" + at:       "a GET of an object, a list or a tree without watch",
+		"GET /v1/objects/ns/?watch=true&" + at:        "a GET of an object, a list or a tree without watch",
+		"DELETE /v1/objects/ns/k?" + at:               "a GET of an object, a list or a tree without watch",
 		"GET /v1/objects/ns/?history=nonsense":        "nonsense",
 		"GET /v1/objects/ns/?watch=true&at=yesterday": "is not a time",
 	} {
