@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -33,11 +35,11 @@ func (c *Config) checkConsole() error {
 }
 
 // serveConsole starts to serve the console. It refuses all requests until the store is open.
-func (s *Server) serveConsole(listeners []*listen.Split) {
-	s.front[4].set(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveConsole(listeners []*listen.Split, cfg *Config) {
+	s.front[4].set(s.guardConsole(cfg, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, s.notReady(), http.StatusServiceUnavailable)
-	}))
+	})))
 	h := s.newHTTP(&s.front[4])
 	h.ReadTimeout, h.WriteTimeout, h.IdleTimeout = consoleTimeout, consoleTimeout, objectsIdle
 	s.http = append(s.http, h)
@@ -49,9 +51,24 @@ func (s *Server) serveConsole(listeners []*listen.Split) {
 
 // openConsole makes the console's handler, over what the other listeners serve.
 func (s *Server) openConsole(cfg *Config, ops http.Handler) {
-	local := http.NewServeMux()
-	local.Handle("/", ops)
-	local.Handle("/v1/", s.objects)
-	local.Handle("/openapi.json", s.objects)
-	s.front[4].set(listen.NewHosts(cfg.HostWhitelist, s.advertised, cfg.Console(local)))
+	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A ServeMux would redirect keys with dots.
+		if path := r.URL.EscapedPath(); strings.HasPrefix(path, "/v1/") || path == "/openapi.json" {
+			s.objects.ServeHTTP(w, r)
+			return
+		}
+		ops.ServeHTTP(w, r)
+	})
+	s.front[4].set(s.guardConsole(cfg, cfg.Console(local)))
+}
+
+// guardConsole guards the console against DNS rebinding. A whitelist is for the JSON gateway: it adds hosts here, but
+// not all of them, because nothing else protects the console.
+func (s *Server) guardConsole(cfg *Config, next http.Handler) http.Handler {
+	listed := slices.DeleteFunc(slices.Clone(cfg.HostWhitelist), func(host string) bool {
+		return strings.TrimSpace(host) == "*"
+	})
+	h := listen.NewHosts(listed, s.advertised, next)
+	h.Besides = true
+	return h
 }

@@ -34,9 +34,34 @@ func TestConsoleListener(t *testing.T) {
 			t.Errorf("%s: %.200s, %v", path, body, err)
 		}
 	}
+	wantCode(t, http.DefaultClient, "GET", console+"/v1/objects/%2e%2e", "", http.StatusBadRequest)
 	answer := wantCode(t, http.DefaultClient, "GET", s.Endpoints()[0]+"/", "", http.StatusOK)
 	if body, err := io.ReadAll(answer.Body); err != nil || !strings.Contains(string(body), console) {
 		t.Errorf("the page for clients does not lead to the console: %s, %v", body, err)
+	}
+}
+
+// Whatever the whitelist for the JSON gateway is, no page of another name gets in, and the operator does.
+func TestConsoleHosts(t *testing.T) {
+	for _, whitelist := range [][]string{nil, {"*"}, {"db.example"}} {
+		s, _ := start(t, sqlstore.Config{
+			ListenConsoleURLs: []string{"http://127.0.0.1:0"}, HostWhitelist: whitelist,
+			Console: func(local http.Handler) http.Handler { return local },
+		})
+		for host, code := range map[string]int{"": 200, "evil.example": http.StatusMisdirectedRequest} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ConsoleEndpoints()[0]+"/status", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = answer.Body.Close(); answer.StatusCode != code {
+				t.Errorf("whitelist %q, host %q: %s", whitelist, host, answer.Status)
+			}
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.serveHTTP(clients, httpClients, metrics, &cfg)
 	s.serveObjects(objects, &cfg)
-	s.serveConsole(console)
+	s.serveConsole(console, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ const (
 	separator = '/'
 	// treeEntries is the number of entries on a page of a tree unless the limit is lower. Each takes two reads.
 	treeEntries = 500
+	// treeBytes bounds the names on a page.
+	treeBytes = 256 << 10
 )
 
 // TreeEntry is a key, or all keys with a longer prefix.
@@ -35,14 +37,18 @@ type TreePage struct {
 
 // Tree returns one level of the keys that begin with prefix, in key order: the keys without a separator after the
 // prefix, and the longer prefixes that end at the next separator. A separator right after the prefix does not count. No
-// page has more than 500 entries. Errors: the same as List, except for send's.
+// page has more than 500 entries, or many more than 256 KiB of names. The tokens of lists of the prefix continue a
+// tree, and the reverse. Errors: the same as List, except for send's.
 func (p *Pager) Tree(ctx context.Context, prefix []byte, o ListOptions) (TreePage, error) {
-	if o.Limit <= 0 || o.Limit > treeEntries {
-		o.Limit = treeEntries
-	}
 	l, err := p.plan(ctx, string(prefix), o)
+	if err == nil && l.keys == nil { // a page may be full without a limit, too
+		l.keys, err = p.keys.sealing(ctx)
+	}
 	if err != nil {
 		return TreePage{}, err
+	}
+	if o.Limit <= 0 || o.Limit > treeEntries {
+		o.Limit = treeEntries
 	}
 	t := &tree{list: l, end: store.PrefixEnd(prefix), revision: l.from.revision, epoch: p.engine.Epoch()}
 	if l.more && t.revision != latest {
@@ -71,12 +77,12 @@ func (t *tree) page(ctx context.Context, limit int64) (page TreePage, err error)
 	}
 	page.Revision = t.revision
 	start := firstKey(t.prefix + t.from.start)
-	for {
+	for names := 0; ; {
 		row, err := t.first(ctx, start)
 		if err != nil || row == nil {
 			return page, err
 		}
-		if int64(len(page.Entries)) == limit {
+		if int64(len(page.Entries)) == limit || names > treeBytes {
 			page.Continue = t.seal(place{
 				epoch: t.epoch, revision: t.revision, rest: unknown, start: string(start[len(t.prefix):]),
 			})
@@ -91,7 +97,7 @@ func (t *tree) page(ctx context.Context, limit int64) (page TreePage, err error)
 				return page, err
 			}
 		}
-		page.Entries = append(page.Entries, entry)
+		page.Entries, names = append(page.Entries, entry), names+len(entry.Name)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil,
 		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
 	f.StringSliceVar(&c.ListenConsoleURLs, "listen-console-urls", nil,
-		"URLs of this machine to serve the web console on, such as http://127.0.0.1:2380 (default: off)")
+		"URLs of this machine to serve the web console on, such as http://127.0.0.1:2382 (default: off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,
 		"allow listening without TLS where other machines can connect")
 	f.BoolVar(&c.ReusePort, "socket-reuse-port", false,

@@ -21,7 +21,7 @@ func (c *call) report() {
 		Outcome: audit.OK,
 	}
 	e.CN, _ = c.commonName()
-	if c.to.kind == aCollection {
+	if c.to.kind == aCollection || c.to.kind == aTree {
 		e.End = store.PrefixEnd(c.to.key)
 	}
 	if c.failedLogin != "" {

@@ -11,6 +11,13 @@ import (
 
 // tree answers with one level of the tree of keys.
 func (c *call) tree() error {
+	var watching options
+	if err := (&operation{params: []parameter{watchFlag, initialEvents}}).parse(c.r, &watching); err != nil {
+		return err
+	}
+	if watching.watch || watching.initial != nil {
+		return badRequest("a tree cannot be watched: watch the objects at %s", objectsPath)
+	}
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
 	if err := c.pinAtTime(ctx); err != nil {

@@ -86,7 +86,9 @@ func TestTree(t *testing.T) {
 		}
 	}
 	s.do("GET", "/v1/tree/q/?continue="+first.Metadata.Continue, "").want(400, "BadRequest")
-	s.do("GET", "/v1/tree/p/?watch=true&history=true", "").want(400, "BadRequest")
+	for _, query := range []string{"watch=true", "sendInitialEvents=false", "history=true"} {
+		s.do("GET", "/v1/tree/p/?"+query, "").want(400, "BadRequest")
+	}
 	s.do("PUT", "/v1/tree/p/", "{}").want(405, "MethodNotAllowed")
 	compact(t, s, 9)
 	s.do("GET", "/v1/tree/p/?resourceVersion=8&resourceVersionMatch=Exact", "").want(410, "Expired")

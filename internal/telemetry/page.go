@@ -36,7 +36,7 @@ func handlePage(mux *http.ServeMux, from Conditions, console []string) {
 	links := slices.Clone(links)
 	for _, url := range console {
 		if strings.HasPrefix(url, "http") { // no browser reaches a unix socket
-			links = append(links, linked{url, "the console"})
+			links = append(links, linked{url, "the console, on the server's machine"})
 		}
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

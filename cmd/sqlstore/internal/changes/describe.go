@@ -28,16 +28,43 @@ type Change struct {
 	Note   string  `json:"note,omitempty"`   // if there are no fields
 }
 
+// Version is a version of a key with its decoded value, which a deletion has none of.
+type Version struct {
+	Row    *backend.Row
+	Object *kubeobject.Object
+}
+
+// Decode decodes a version.
+func Decode(row *backend.Row) *Version {
+	v := &Version{Row: row}
+	if !row.Deleted {
+		v.Object = kubeobject.Decode(row.Value, row.ModRevision)
+	}
+	return v
+}
+
 // Describe compares a version with the one before it, which is nil if there was none, or if nobody knows.
 func Describe(row, prev *backend.Row) Change {
+	if prev == nil {
+		return Compare(Decode(row), nil)
+	}
+	return Compare(Decode(row), Decode(prev))
+}
+
+// Compare is Describe for decoded versions.
+func Compare(version, before *Version) Change {
+	row, now := version.Row, version.Object
+	var prev *backend.Row
+	if before != nil {
+		prev = before.Row
+	}
 	if row.Deleted {
 		c := Change{Action: Deleted}
-		if prev != nil {
-			c.Kind = kindOf(kubeobject.Decode(prev.Value, prev.ModRevision))
+		if prev != nil && before.Object != nil {
+			c.Kind = kindOf(before.Object)
 		}
 		return c
 	}
-	now := kubeobject.Decode(row.Value, row.ModRevision)
 	c := Change{Action: Updated, Kind: kindOf(now)}
 	if row.Version == 1 {
 		c.Action = Created
@@ -50,8 +77,7 @@ func Describe(row, prev *backend.Row) Change {
 			c.Note = summary(now, row)
 		}
 	default:
-		was := kubeobject.Decode(prev.Value, prev.ModRevision)
-		c.Fields, c.Note = differences(was, now, prev, row)
+		c.Fields, c.Note = differences(before.Object, now, prev, row)
 	}
 	return c
 }

@@ -24,6 +24,15 @@ func (f *failure) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Messag
 // Text returns the status in words.
 func (f *failure) Text() string { return http.StatusText(f.Code) }
 
+// Words returns the message, or says what the status means.
+func (f *failure) Words() string {
+	if f.Code == http.StatusGone {
+		return "That revision or time is not in the history that is left: it has been compacted, or nobody knows " +
+			"when it was committed."
+	}
+	return f.Message
+}
+
 // answer collects an answer. Its size is bounded by what the API sends.
 type answer struct {
 	header http.Header

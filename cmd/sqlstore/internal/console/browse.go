@@ -79,7 +79,9 @@ func (c *Console) browse(r *http.Request) (view, error) {
 			e.Full, e.Keys, e.Revision = m.key(), 1, m.ResourceVersion
 			b.HasKeys = true
 		}
-		e.Name = e.Full[strings.LastIndexByte(prefix, '/')+1:]
+		if e.Name = e.Full[strings.LastIndexByte(prefix, '/')+1:]; e.Name == "" {
+			e.Name = e.Full // a key that ends in a slash
+		}
 		b.Entries = append(b.Entries, e)
 	}
 	title := "All keys"
@@ -122,7 +124,7 @@ func (c *Console) jump(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	text := strings.TrimSpace(r.URL.Query().Get("q"))
+	text := r.URL.Query().Get("q")
 	to := url.Values{"prefix": {text}}
 	page := "/browse"
 	if text != "" && !strings.HasSuffix(text, "/") {

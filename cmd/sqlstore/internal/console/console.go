@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io/fs"
 	"log/slog"
 	"net/http"
 )
@@ -22,31 +21,42 @@ type Console struct {
 	log   *slog.Logger
 	mux   *http.ServeMux
 	pages map[string]*template.Template
+	slots chan struct{} // one for each page being made
 }
+
+// mostPages is how many pages are made at a time: a page may decode megabytes.
+const mostPages = 4
 
 // New returns a console over local, which serves the list/watch API and /status within the process.
 func New(local http.Handler, log *slog.Logger) *Console {
-	c := &Console{api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{}}
+	c := &Console{
+		api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{},
+		slots: make(chan struct{}, mostPages),
+	}
 	for _, name := range []string{"overview", "browse", "object", "diff", "failure"} {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}
-	static, err := fs.Sub(staticFiles, "static")
-	if err != nil {
-		panic(err) // the directory is embedded
+	for _, name := range []string{"console.css", "console.js"} {
+		c.mux.HandleFunc("GET /static/"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, staticFiles, "static/"+name)
+		})
 	}
-	c.mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
 	c.page("GET /{$}", c.overview)
 	c.page("GET /browse", c.browse)
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
 	c.page("GET /go", c.jump)
-	c.page("GET /", func(*http.Request) (view, error) { return view{}, &failure{Code: http.StatusNotFound} })
+	c.page("GET /", func(*http.Request) (view, error) {
+		return view{}, &failure{
+			Code: http.StatusNotFound, Message: "The console has no such page.",
+		}
+	})
 	return c
 }
 
 // policy lets a page load the console's own files and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // ServeHTTP implements [http.Handler].
@@ -93,6 +103,12 @@ type layout struct {
 // page serves a pattern with the page that show makes.
 func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-r.Context().Done():
+			return
+		}
 		code := http.StatusOK
 		v, err := show(r)
 		if err != nil {
@@ -102,7 +118,10 @@ func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 			http.Redirect(w, r, v.to, http.StatusSeeOther)
 			return
 		}
-		at, _ := parsePoint(r.URL.Query().Get("at"))
+		at, err := pointOf(r)
+		if err != nil {
+			at.Text = r.URL.Query().Get("at") // to be corrected
+		}
 		data := layout{Title: v.title, Page: v.page, At: at, Query: queryOf(r), Data: v.data}
 		var body bytes.Buffer
 		if err := c.pages[v.page].Execute(&body, data); err != nil {

@@ -25,8 +25,8 @@ var functions = template.FuncMap{
 		return humanize.Comma(n) + " keys"
 	},
 	"when":    when,
-	"ago":     humanize.Time,
 	"name":    name,
+	"short":   short,
 	"visible": visible,
 	"link":    link,
 	"text":    func(n int64) string { return strconv.FormatInt(n, 10) },
@@ -69,15 +69,30 @@ func visible(text string) string {
 // name returns a key, or a part of one, likewise. It is one line.
 func name(key string) string { return escaped(key, func(rune) bool { return false }) }
 
-// escaped returns a text in which what is not printable, and not allowed, is in Go's notation.
+// short is name for a list, of keys that may have a megabyte.
+func short(key string) string {
+	if len(key) <= mostName {
+		return name(key)
+	}
+	return name(key[:mostName]) + "…"
+}
+
+// mostName is how many bytes of a key's name a list shows.
+const mostName = 256
+
+// escaped returns a text in which what is not printable, and not allowed, is in Go's notation, with its backslashes.
 func escaped(text string, allowed func(rune) bool) string {
+	readable := func(r rune) bool { return unicode.IsPrint(r) || allowed(r) }
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !readable(r) }) < 0 {
+		return text
+	}
 	var out strings.Builder
 	for rest := text; rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&out, `\x%02x`, rest[0])
-		case unicode.IsPrint(r) || allowed(r):
+		case readable(r) && r != '\\':
 			out.WriteRune(r)
 		default:
 			quoted := strconv.QuoteRune(r)
