@@ -20,6 +20,7 @@ func TestPrograms(t *testing.T) {
 		{programs.Scheduler, []string{"--version"}},
 		{programs.Kubectl, []string{"version", "--client"}},
 		{programs.Kubeadm, []string{"version"}},
+		{programs.Helm, []string{"version"}},
 		{programs.Kwok, []string{"--version"}},
 		{programs.Kwokctl, []string{"--version"}},
 	} {

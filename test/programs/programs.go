@@ -8,7 +8,8 @@
 //	cp modules/kwok.mod /tmp/kwok/go.mod && cp modules/kwok.sum /tmp/kwok/go.sum
 //	cd /tmp/kwok && go get sigs.k8s.io/kwok@latest && go mod tidy
 //
-// and copy both files back. For modules/kubernetes.mod, testdata/storagedata belongs into that directory, too.
+// and copy both files back. For modules/kubernetes.mod, testdata/storagedata belongs into that directory, too; for
+// modules/definitions.mod, testdata/definitions.
 //
 // etcd's etcdctl and etcdutl are tools of the suites' own module.
 package programs
@@ -43,8 +44,16 @@ var (
 	Etcd = Program{
 		Name: "etcd", Package: "go.etcd.io/etcd/server/v3", Module: "go.etcd.io/etcd/server/v3", File: "etcd",
 	}
-	Etcdctl    = etcdTool("etcdctl")
-	Etcdutl    = etcdTool("etcdutl")
+	Etcdctl = etcdTool("etcdctl")
+	Etcdutl = etcdTool("etcdutl")
+	// Definitions prints the CustomResourceDefinitions of cert-manager and Prometheus' operator that the Helm chart
+	// uses. It runs in the directory of its binary.
+	Definitions = Program{
+		Name: "definitions", Package: "./definitions", Module: "sigs.k8s.io/controller-tools", File: "definitions",
+	}
+	Helm = Program{
+		Name: "helm", Package: "helm.sh/helm/v4/cmd/helm", Module: "helm.sh/helm/v4", File: "helm", Stamp: stampHelm,
+	}
 	Kwok       = kwok("kwok")
 	Kwokctl    = kwok("kwokctl")
 	Litestream = Program{
@@ -94,4 +103,8 @@ func stampKubernetes(version string) []string {
 			pkg+".gitVersion="+version, pkg+".gitMajor="+parts[0], pkg+".gitMinor="+parts[1])
 	}
 	return settings
+}
+
+func stampHelm(version string) []string {
+	return []string{"helm.sh/helm/v4/internal/version.version=" + version}
 }

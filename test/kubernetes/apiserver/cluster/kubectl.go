@@ -60,6 +60,9 @@ func (e *KubectlError) Error() string { return e.Err.Error() + ": " + strings.Tr
 
 func (e *KubectlError) Unwrap() error { return e.Err }
 
+// Kubeconfig returns the path of a kubeconfig with all permissions, for other programs.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
 // writeKubeconfig writes a kubeconfig that connects as cfg does.
 func writeKubeconfig(tb testing.TB, cfg *rest.Config) string {
 	tb.Helper()

@@ -2,8 +2,8 @@ package cluster
 
 import "syscall"
 
-// sysProcAttr makes the kernel end a process with the test that started it, which may be killed before its cleanup
+// SysProcAttr makes the kernel end a process with the test that started it, which may be killed before its cleanup
 // runs.
-func sysProcAttr() *syscall.SysProcAttr {
+func SysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

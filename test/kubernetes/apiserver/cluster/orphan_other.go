@@ -4,4 +4,5 @@ package cluster
 
 import "syscall"
 
-func sysProcAttr() *syscall.SysProcAttr { return nil }
+// SysProcAttr has nothing for other systems.
+func SysProcAttr() *syscall.SysProcAttr { return nil }

@@ -36,7 +36,7 @@ func startProcess(tb testing.TB, path string, args ...string) *process {
 	defer log.Close() // the process has its own descriptor
 	p := &process{cmd: exec.Command(path, args...), log: log.Name(), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = sysProcAttr()
+	p.cmd.SysProcAttr = SysProcAttr()
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
