@@ -244,6 +244,10 @@ e2e-simulation: setup ## replicas over a simulated database in virtual time, wit
 e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; needs Docker
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./launchers/...
 
+.PHONY: e2e-deploy
+e2e-deploy: kubernetes setup-postgres ## the Helm chart on a kube-apiserver, the static Pod, the files for k3s, k0s, kubeadm
+	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./deploy
+
 .PHONY: e2e-etcdtests
 e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with sqlstore as the program etcd
 	cd test && $(HEAVY_TEST) -timeout 3h -v $(TEST_FLAGS) ./etcdtests
@@ -332,6 +336,7 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 		$(HEAVY_TEST) -timeout 24h -v ./simulation/...
 	cd test/kubernetes && SQLSTORE_TEST_LENGTH=$(SOAK_NODES) SQLSTORE_TEST_WHOLE=1 $(HEAVY_TEST) -timeout 4h -v \
 		./launchers/...
+	$(MAKE) e2e-deploy
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
 	$(MAKE) e2e-monitoring

@@ -22,6 +22,7 @@ suites() {
 		bitrot 30 - make e2e-bitrot
 		simulation 30 - make e2e-simulation
 		launchers 75 - make e2e-launchers
+		deploy 75 - make e2e-deploy
 		etcdtests 190 - make e2e-etcdtests
 		traces 30 - make e2e-traces
 		monitoring 30 - make e2e-monitoring

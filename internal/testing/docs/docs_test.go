@@ -44,7 +44,7 @@ func TestBlocksAreRun(t *testing.T) {
 }
 
 var command = regexp.MustCompile(
-	`(?m)^\s*(\$ |(cd|curl|docker|etcdctl|etcdutl|git|go|kube[a-z-]+|make|psql|sqlite3|sqlstore) ).*`)
+	`(?m)^\s*(\$ |(cd|curl|docker|etcdctl|etcdutl|git|go|helm|kube[a-z-]+|make|psql|sqlite3|sqlstore) ).*`)
 
 // etcd's tools that the pages call are built by make.
 func TestToolsAreBuilt(t *testing.T) {

@@ -42,11 +42,12 @@ const (
 	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
 	Launchers     = "launchers"     // test/kubernetes/launchers: also docker
 	Packages      = "packages"      // test/packages: a Debian of its own, with the files of releases and etcdctl
+	Deploy        = "deploy"        // test/kubernetes/deploy: also a kube-apiserver, helm and kubectl
 	Contributing  = "contributing"  // internal/testing/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Packages, Contributing}
+var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Packages, Deploy, Contributing}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
@@ -58,6 +59,7 @@ var suites = map[string]string{
 	"docs/backups.md":         Etcd,
 	"docs/coming-from.md":     Etcd,
 	"docs/damage.md":          Etcd,
+	"docs/helm.md":            Deploy,
 	"docs/install.md":         Packages,
 	"docs/moving-etcd.md":     Etcd,
 	"docs/moving-kine.md":     Moves,
