@@ -121,6 +121,29 @@ func (c *container) refusesOthers() {
 	}
 }
 
+// refusesPages fails the test unless the server serves HTTP under the name of its Service, and not under the name of an
+// attacker, who makes it resolve to a port that somebody forwards.
+func (c *container) refusesPages() {
+	c.Helper()
+	for host, want := range map[string]int{
+		release + "-sqlstore." + namespace + ".svc": http.StatusOK, "evil.example": http.StatusMisdirectedRequest,
+	} {
+		req, err := http.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+c.ports["client"]+"/version", nil)
+		if err != nil {
+			c.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			c.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			c.Errorf("the host %s gets %s, want %d", host, resp.Status, want)
+		}
+	}
+}
+
 // stop ends the server as a kubelet does after the hook, and fails the test if it takes longer than a kubelet waits.
 func (c *container) stop(cmd *exec.Cmd, seconds int64) {
 	c.Helper()
@@ -153,6 +176,9 @@ func serves(t *testing.T, c *container, secure, certified bool, seconds int64) {
 	}
 	if certified {
 		c.refusesOthers()
+	}
+	if !secure {
+		c.refusesPages()
 	}
 	// Deletes must still reach a server without space.
 	alarm := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}

@@ -48,6 +48,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.service.port }}
 {{- end }}
 
+{{- /* The names of the Service. */}}
+{{- define "sqlstore.hosts" -}}
+{{- $fullname := include "sqlstore.fullname" . -}}
+- {{ $fullname }}
+- {{ $fullname }}.{{ .Release.Namespace }}
+- {{ $fullname }}.{{ .Release.Namespace }}.svc
+- {{ $fullname }}.{{ .Release.Namespace }}.svc.cluster.local
+{{- end }}
+
 {{- define "sqlstore.tlsSecret" -}}
 {{- if .Values.tls.certManager.enabled }}{{ include "sqlstore.fullname" . }}-server
 {{- else }}{{ .Values.tls.existingSecret }}{{ end }}

@@ -95,7 +95,11 @@ spec:
         - --listen-metrics-urls=http://0.0.0.0:{{ $v.metrics.port }}
         # {{ if not $v.tls.plaintext }}Clients use https. {{ end }}The port of metrics and health has no TLS.
         - --insecure-plaintext
-        {{- if not $v.tls.plaintext }}
+        {{- if $v.tls.plaintext }}
+        # They keep web pages out, in the browser of somebody who forwards the port. gRPC does not mind them.
+        - --cors={{ include "sqlstore.url" . }}
+        - --host-whitelist={{ include "sqlstore.hosts" . | fromYamlArray | join "," }},localhost,127.0.0.1
+        {{- else }}
         - --cert-file=/etc/sqlstore/tls/tls.crt
         - --key-file=/etc/sqlstore/tls/tls.key
         {{- if $v.tls.clientAuth }}
