@@ -89,8 +89,14 @@ func prepare(t *testing.T, pod *corev1.PodSpec, volumes []corev1.Volume, dsn, pa
 		c.ports[port] = address
 	}
 	for _, p := range c.spec.Ports {
+		_, free, err := net.SplitHostPort(c.ports[p.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		// On the interfaces of the Pod: what the server demands and allows depends on them.
 		for _, host := range []string{"0.0.0.0", "127.0.0.1"} {
-			oldnew = append(oldnew, net.JoinHostPort(host, strconv.Itoa(int(p.ContainerPort))), c.ports[p.Name])
+			oldnew = append(oldnew,
+				net.JoinHostPort(host, strconv.Itoa(int(p.ContainerPort))), net.JoinHostPort(host, free))
 		}
 	}
 	c.replace = strings.NewReplacer(oldnew...)
