@@ -1,7 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
-# The main module, and those of the suites, whose dependencies are large.
-LINTED := . test test/kubernetes
+# The main module, and those of the suites and the examples, whose dependencies are large.
+LINTED := . test test/kubernetes examples
 
 DATA_DIR ?= default.sqlstore
 LISTEN ?= http://127.0.0.1:2379
