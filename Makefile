@@ -1,7 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The main module, and those of the suites and the examples, whose dependencies are large.
-LINTED := . test test/kubernetes examples
+LINTED := . test test/kubernetes examples examples/edge
 
 DATA_DIR ?= default.sqlstore
 LISTEN ?= http://127.0.0.1:2379
@@ -116,6 +116,22 @@ build: setup ## build bin/sqlstore
 .PHONY: etcdctl etcdutl
 etcdctl etcdutl: setup ## build bin/etcdctl and bin/etcdutl, etcd's command line tools
 	cd test && go build -o $(CURDIR)/bin/$@ go.etcd.io/etcd/$@/v3
+
+# Kubernetes' own build sets its version in the same way: without one, kube-apiserver takes itself for v0.0.0.
+KUBERNETES_VERSION = $(shell cd examples/edge && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+KUBERNETES_PARTS = $(subst ., ,$(KUBERNETES_VERSION:v%=%))
+EDGE_VERSION = $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+	-X $(package).gitVersion=$(KUBERNETES_VERSION) -X $(package).gitMajor=$(word 1,$(KUBERNETES_PARTS)) \
+	-X $(package).gitMinor=$(word 2,$(KUBERNETES_PARTS)))
+EDGE_FLAGS ?=
+
+.PHONY: edge-binary
+edge-binary: setup
+	go build -C examples/edge -p 2 -ldflags '-s -w $(EDGE_VERSION)' -o $(CURDIR)/bin/edge .
+
+.PHONY: edge
+edge: edge-binary ## a Kubernetes control plane in one process: examples/edge (EDGE_FLAGS='--data-dir DIR')
+	exec bin/edge $(EDGE_FLAGS)
 
 .PHONY: image
 image: setup ## build the container image IMAGE=sqlstore:dev
