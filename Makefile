@@ -264,6 +264,12 @@ e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; ne
 e2e-deploy: kubernetes setup-postgres ## the Helm chart on a kube-apiserver, the static Pod, the files for k3s, k0s, kubeadm
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./deploy
 
+.PHONY: e2e-examples
+e2e-examples: kubernetes edge-binary image ## the examples, built and run; needs Docker
+	cd examples && SQLSTORE_IMAGE=$(IMAGE) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd examples/edge && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./edge
+
 .PHONY: e2e-etcdtests
 e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with sqlstore as the program etcd
 	cd test && $(HEAVY_TEST) -timeout 3h -v $(TEST_FLAGS) ./etcdtests

@@ -43,11 +43,14 @@ const (
 	Launchers     = "launchers"     // test/kubernetes/launchers: also docker
 	Packages      = "packages"      // test/packages: a Debian of its own, with the files of releases and etcdctl
 	Deploy        = "deploy"        // test/kubernetes/deploy: also a kube-apiserver, helm and kubectl
+	Examples      = "examples"      // test/kubernetes/edge: also make, kubectl and kwok
 	Contributing  = "contributing"  // internal/testing/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Packages, Deploy, Contributing}
+var Suites = []string{
+	Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Packages, Deploy, Examples, Contributing,
+}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
@@ -72,6 +75,7 @@ var suites = map[string]string{
 	"docs/security.md":        Etcd,
 	"docs/space.md":           Etcd,
 	"docs/upgrades.md":        Etcd,
+	"examples/edge/README.md": Examples,
 }
 
 // Page is one Markdown file.
@@ -107,12 +111,12 @@ func Root(tb testing.TB) string {
 	return strings.TrimSpace(string(out))
 }
 
-// All returns the pages at the repository's root and in docs.
+// All returns the pages at the repository's root, in docs and in examples.
 func All(tb testing.TB) []Page {
 	tb.Helper()
 	root := Root(tb)
 	var all []Page
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
 		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil || len(paths) == 0 {
 			tb.Fatalf("no page matches %s in %s: %v", pattern, root, err)

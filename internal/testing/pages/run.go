@@ -123,7 +123,8 @@ func (p *page) environment() []string {
 	return append(os.Environ(),
 		"PATH="+filepath.Join(p.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"HOME="+homeFor(p.t),
-		"LISTEN="+server, "CONSOLE=http://"+p.port("2382"), // for make run
+		// for make run and make edge
+		"LISTEN="+server, "CONSOLE=http://"+p.port("2382"), "EDGE_FLAGS=--listen="+p.port("6443"),
 		"SQLSTORE_LISTEN_CLIENT_URLS="+server,
 		"SQLSTORE_ENDPOINT="+server,
 		"ETCDCTL_ENDPOINTS="+server,
