@@ -11,7 +11,7 @@ import (
 // api asks the server's HTTP API within the process.
 type api struct{ handler http.Handler }
 
-// failure is an answer that is no success.
+// failure is an answer with a status other than 200.
 type failure struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
