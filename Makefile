@@ -154,9 +154,12 @@ $(GOTESTSUM): tools/go.mod tools/go.sum
 	@scripts/setup.sh
 	go build -C tools -o $(CURDIR)/$@ gotest.tools/gotestsum
 
+# The package that takes longest begins first.
+TESTED = ./internal/store ./...
+
 .PHONY: test
 test: setup-tools setup-postgres $(if $(RERUN),$(GOTESTSUM)) ## the main module's tests, with the race detector (TEST_FLAGS=...)
-	$(call go_test,./...,-race -p 3 -timeout 30m $(TEST_FLAGS))
+	$(call go_test,$(TESTED),-race -p 3 -timeout 30m $(TEST_FLAGS))
 
 # Fixed seeds, so that the same tree gives the same result.
 SMOKE_FLAGS = -count=1 -p 1 -timeout 15m

@@ -34,16 +34,9 @@ type Hooks struct {
 // Run tests the backends that open makes. Each must be new and empty. open registers its own cleanup, which must
 // tolerate a closed backend.
 func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
-	left := slices.Clone(hooks.Only)
-	wanted := func(name string) bool {
-		i := slices.Index(left, name)
-		if i >= 0 {
-			left = slices.Delete(left, i, i+1)
-		}
-		return hooks.Only == nil || i >= 0
-	}
+	chosen := choose(hooks.Only)
 	run := func(name string, possible bool, test func(*fixture)) {
-		if !possible || !wanted(name) {
+		if !possible || !chosen.has(name) {
 			return
 		}
 		t.Run(name, func(t *testing.T) {
@@ -106,11 +99,33 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	run("CorruptPurgeOfMany", hooks.Execute != nil, testCorruptPurgeOfMany)
 	run("Verify", hooks.Execute != nil, testVerify)
 	run("Inspect", hooks.Execute != nil && hooks.View != nil, testInspect)
-	if hooks.View != nil && wanted("View") {
+	if hooks.View != nil && chosen.has("View") {
 		t.Run("View", func(t *testing.T) { testView(t, open, hooks) })
 	}
-	if len(left) > 0 {
-		t.Errorf("no such tests: %v", left)
+	chosen.verify(t)
+}
+
+// choice is which tests of a suite to run.
+type choice struct {
+	all  bool
+	left []string // that the suite has not had yet
+}
+
+// choose returns the choice of the tests named, of all if only is nil.
+func choose(only []string) *choice { return &choice{all: only == nil, left: slices.Clone(only)} }
+
+func (c *choice) has(name string) bool {
+	i := slices.Index(c.left, name)
+	if i >= 0 {
+		c.left = slices.Delete(c.left, i, i+1)
+	}
+	return c.all || i >= 0
+}
+
+// verify fails if the suite has had no test of a name that was chosen.
+func (c *choice) verify(t *testing.T) {
+	if len(c.left) > 0 {
+		t.Errorf("no such tests: %v", c.left)
 	}
 }
 

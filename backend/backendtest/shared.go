@@ -16,11 +16,14 @@ const sharedTimeout = 20 * time.Second
 type SharedHooks struct {
 	// NoHints says that the database sends no hints: Listen must report that, once.
 	NoHints bool
+	// Only names the tests to run, nil for all: for a further mode of a backend that has passed all of them.
+	Only []string
 }
 
 // RunShared tests what several processes share: open makes two backends over one new and empty database, and registers
 // its own cleanup.
 func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hooks SharedHooks) {
+	chosen := choose(hooks.Only)
 	for _, c := range []struct {
 		name string
 		test func(*pair)
@@ -46,6 +49,9 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"AuthIsNews", testAuthIsNews},
 		{"Listen", testListen},
 	} {
+		if !chosen.has(c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a, b := open(t)
@@ -54,6 +60,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 			c.test(&pair{fixture: newFixture(t, a, Hooks{}), ctx: ctx, a: a, other: b, hooks: hooks})
 		})
 	}
+	chosen.verify(t)
 }
 
 // pair is two backends over one database; the fixture writes through the first.

@@ -13,6 +13,7 @@ import (
 // TestClockHeld waits for the clock in vain, and gets an error that is more specific than that the database is
 // unavailable: the caller may wait again. A statement that is slow after it has the lock does not get it.
 func TestClockHeld(t *testing.T) {
+	t.Parallel()
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
 	c, err := pgx.Connect(t.Context(), dsn)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,14 +18,14 @@ import (
 // A server that allows too few connections is refused. One that allows fewer than configured gets fewer, so that reads
 // and writes have theirs.
 func TestConnectionLimits(t *testing.T) {
+	t.Parallel()
 	s := pgserver.Start(t, pgserver.Options{
 		Settings: []string{"max_connections=20", "superuser_reserved_connections=3"},
 	})
-	dsn := userOf(t, s, "few")
-	limit := func(n int) { admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE few CONNECTION LIMIT %d", n)) }
+	few := userOf(t, s.Database(t))
 	for n, want := range map[int]int{-1: 15, 100: 15, 17: 15, 9: 7, 5: 3} {
-		limit(n)
-		b, err := Open(t.Context(), Config{DSN: dsn, MaxConns: 16})
+		few.limit(t, n)
+		b, err := Open(t.Context(), Config{DSN: few.dsn, MaxConns: 16})
 		if err != nil {
 			t.Fatalf("a limit of %d: %v", n, err)
 		}
@@ -39,13 +38,13 @@ func TestConnectionLimits(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	limit(-1)
-	b := openTest(t, Config{DSN: dsn, MaxConns: 50})
+	few.limit(t, -1)
+	b := openTest(t, Config{DSN: few.dsn, MaxConns: 50})
 	if got := b.Connections().Max; got != 15 {
 		t.Errorf("%d connections to a server that allows 17", got)
 	}
-	limit(4)
-	_, err := Open(t.Context(), Config{DSN: dsn})
+	few.limit(t, 4)
+	_, err := Open(t.Context(), Config{DSN: few.dsn})
 	if !errors.Is(err, ErrUnsuitable) || errors.Is(err, backend.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "the user's CONNECTION LIMIT") {
 		t.Errorf("a limit of 4: %v", err)
@@ -54,17 +53,15 @@ func TestConnectionLimits(t *testing.T) {
 
 // While others have all connections that the server allows, statements wait for those that this process has.
 func TestRefusedConnections(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	dsn := userOf(t, s, "crowd")
-	b := openTest(t, Config{DSN: dsn})
+	t.Parallel()
+	crowd := userOf(t, database(t))
+	b := openTest(t, Config{DSN: crowd.dsn})
 	begin(t, b, backend.Needs{}).Rollback()
 	wantClock(t, b, 1)
 	if c := b.Connections(); !c.RefusedAt.IsZero() {
 		t.Fatalf("a refusal without a limit: %+v", c)
 	}
-	var used int
-	admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'crowd'", &used)
-	admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE crowd CONNECTION LIMIT %d", used))
+	crowd.limit(t, crowd.sessions(t))
 	session := func() (pid int64) {
 		t.Helper()
 		err := b.reads.query(t.Context(), "ask", nil, func(s *scanner) error { pid = s.integer(); return nil },
@@ -94,7 +91,7 @@ func TestRefusedConnections(t *testing.T) {
 		t.Error(err)
 	}
 	c := b.Connections()
-	if c.RefusedAt.IsZero() || !strings.Contains(c.Refused, "crowd") {
+	if c.RefusedAt.IsZero() || !strings.Contains(c.Refused, crowd.name) {
 		t.Errorf("no refusal is known: %+v", c)
 	}
 	begin(t, b, backend.Needs{}).Rollback()
@@ -102,11 +99,12 @@ func TestRefusedConnections(t *testing.T) {
 
 // The idle connections of one lane do not keep the other from its connection.
 func TestIdleConnectionsAreEvicted(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	t.Parallel()
+	few := userOf(t, database(t))
+	b := openTest(t, Config{DSN: few.dsn})
 	only := func(idle, none lane) {
 		t.Helper()
-		admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT -1")
+		few.limit(t, -1)
 		var held []*pgxpool.Conn
 		for range 3 {
 			c, err := idle.acquire(t.Context())
@@ -121,10 +119,10 @@ func TestIdleConnectionsAreEvicted(t *testing.T) {
 		none.pool.Reset()
 		used := 0
 		eventually(t, "one lane alone is connected", func() bool {
-			admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'", &used)
+			used = few.sessions(t)
 			return used == int(idle.pool.Stat().TotalConns())
 		})
-		admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE few CONNECTION LIMIT %d", used))
+		few.limit(t, used)
 	}
 	only(b.reads, b.control)
 	begin(t, b, backend.Needs{}).Rollback()
@@ -137,9 +135,10 @@ func TestIdleConnectionsAreEvicted(t *testing.T) {
 
 // Statements of control leave reads a connection, however many they are.
 func TestReadsKeepOneConnection(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	b := openTest(t, Config{DSN: userOf(t, s, "few")})
-	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 3")
+	t.Parallel()
+	few := userOf(t, database(t))
+	b := openTest(t, Config{DSN: few.dsn})
+	few.limit(t, 3)
 	b.resetPools()
 	begin(t, b, backend.Needs{}).Rollback()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -166,14 +165,15 @@ func TestReadsKeepOneConnection(t *testing.T) {
 
 // Those who wait for a connection of a full server get one in turn.
 func TestWaitAtFullServer(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	t.Parallel()
+	few := userOf(t, database(t))
+	b := openTest(t, Config{DSN: few.dsn})
 	b.resetPools()
 	only, err := b.reads.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	few.limit(t, 0)
 	var served atomic.Bool
 	ended := make(chan error, 1)
 	go func() {
@@ -200,9 +200,10 @@ func TestWaitAtFullServer(t *testing.T) {
 
 // Those who wait for a connection of a full server stop when the backend closes.
 func TestCloseAtFullServer(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	b := openTest(t, Config{DSN: userOf(t, s, "few")})
-	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	t.Parallel()
+	few := userOf(t, database(t))
+	b := openTest(t, Config{DSN: few.dsn})
+	few.limit(t, 0)
 	b.resetPools()
 	ended := make(chan error, 1)
 	go func() {
@@ -218,10 +219,10 @@ func TestCloseAtFullServer(t *testing.T) {
 
 // A start does not wait for a full server: the caller reports it, and tries again.
 func TestStartAtFullServer(t *testing.T) {
-	s := pgserver.Start(t, pgserver.Options{})
-	dsn := userOf(t, s, "few")
-	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
-	b, err := newBackend(Config{DSN: dsn})
+	t.Parallel()
+	few := userOf(t, database(t))
+	few.limit(t, 0)
+	b, err := newBackend(Config{DSN: few.dsn})
 	if err != nil {
 		t.Fatal(err)
 	}

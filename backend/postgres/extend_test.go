@@ -10,6 +10,7 @@ import (
 // TestExtensionInParts extends more leases than one transaction may: none expires before its extension, and a member
 // that takes over in the middle starts again.
 func TestExtensionInParts(t *testing.T) {
+	t.Parallel()
 	const leases, hour = 2*extensionPart + 3, time.Hour
 	dsn := database(t)
 	a, b := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})

@@ -33,15 +33,16 @@ func begin(t *testing.T, b *Backend, n backend.Needs) backend.Tx {
 // admin runs a statement outside of any transaction.
 func admin(t *testing.T, dsn, sql string, into ...any) {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), dsn)
+	ctx := context.Background() // also for cleanup
+	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close(context.Background()) }()
+	defer func() { _ = c.Close(ctx) }()
 	if len(into) > 0 {
-		err = c.QueryRow(t.Context(), sql).Scan(into...)
+		err = c.QueryRow(ctx, sql).Scan(into...)
 	} else {
-		_, err = c.Exec(t.Context(), sql)
+		_, err = c.Exec(ctx, sql)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)

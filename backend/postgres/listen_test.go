@@ -87,6 +87,7 @@ func TestCommitSendsNoNotification(t *testing.T) {
 // TestNotifyFailsAtTheStart opens a database that does not take the first notification. If that may pass, hints are
 // sent all the same; if the server will never take one, they are not.
 func TestNotifyFailsAtTheStart(t *testing.T) {
+	t.Parallel()
 	for code, sent := range map[string]bool{"57014": true, "54000": true, "42501": false} {
 		t.Run(code, func(t *testing.T) {
 			dsn := database(t, "search_path", "public,pg_catalog")

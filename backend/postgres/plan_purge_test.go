@@ -25,6 +25,7 @@ func newHot(t *testing.T, keys int) *planned {
 
 // TestPlansOfPurge checks that no statement of a purge reads the table, however the versions are spread over keys.
 func TestPlansOfPurge(t *testing.T) {
+	t.Parallel()
 	for shape, fill := range map[string]func(*testing.T) *planned{
 		"many keys with few versions": newPlanned,
 		"few keys with many versions": func(t *testing.T) *planned { return newHot(t, 100) },

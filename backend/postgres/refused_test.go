@@ -12,8 +12,10 @@ import (
 
 // An error that no retry resolves says what to do.
 func TestRefusedClients(t *testing.T) {
+	t.Parallel()
 	s := pgserver.Start(t, pgserver.Options{})
-	dsn := userOf(t, s, "plain")
+	plain := userOf(t, s.Database(t))
+	dsn := plain.dsn
 	change := func(change func(*url.URL)) string {
 		u, err := url.Parse(dsn)
 		if err != nil {
@@ -28,7 +30,7 @@ func TestRefusedClients(t *testing.T) {
 	theirs := s.Database(t)
 	admin(t, theirs, "REVOKE CREATE ON SCHEMA public FROM public")
 	for name, c := range map[string]struct{ dsn, want string }{
-		"another password": {change(func(u *url.URL) { u.User = url.UserPassword("plain", "q") }), "check the user"},
+		"another password": {change(func(u *url.URL) { u.User = url.UserPassword(plain.name, "q") }), "check the user"},
 		"another user":     {change(func(u *url.URL) { u.User = url.UserPassword("nobody", "q") }), "check the user"},
 		"no database":      {change(func(u *url.URL) { u.Path = "/none" }), "create the database"},
 		"a closed one":     {change(func(u *url.URL) { u.Path = "/closed" }), "ALTER DATABASE"},
@@ -48,11 +50,11 @@ func TestRefusedClients(t *testing.T) {
 	}
 	// A right that is taken away from a running replica may come back.
 	b := openTest(t, Config{DSN: dsn})
-	admin(t, dsn, "REVOKE SELECT ON clock FROM plain")
+	admin(t, dsn, "REVOKE SELECT ON clock FROM "+plain.name)
 	if _, err := b.Clock(t.Context()); !errors.Is(err, ErrRefused) || !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("without a right: %v", err)
 	}
-	admin(t, dsn, "GRANT SELECT ON clock TO plain")
+	admin(t, dsn, "GRANT SELECT ON clock TO "+plain.name)
 	wantClock(t, b, 1)
 }
 

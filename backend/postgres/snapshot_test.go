@@ -53,6 +53,7 @@ func (p *planned) pagesOfClock(name string, args ...any) (pages int) {
 // TestClockUnderSnapshot advances the clock two thousand times under an open snapshot, which keeps all its versions:
 // statements that read the clock read no more pages of it, even with old plans.
 func TestClockUnderSnapshot(t *testing.T) {
+	t.Parallel()
 	const moves, most = 2000, 8 // all versions are in some twenty pages
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -140,6 +141,7 @@ func TestLeasesKeepClock(t *testing.T) {
 // TestClockIsHandedOver makes several writers wait for the clock while others advance it, also to other pages:
 // each sees it as the previous writer left it, not as it was when the wait began.
 func TestClockIsHandedOver(t *testing.T) {
+	t.Parallel()
 	const writers, each = 4, 100
 	dsn := database(t)
 	openTest(t, Config{DSN: dsn})

@@ -45,6 +45,7 @@ func (p *staller) pass(c, s net.Conn) {
 
 // TestColdGetsBesideStalledOne gets rows that are not in memory while the connection of another such get is stalled.
 func TestColdGetsBesideStalledOne(t *testing.T) {
+	t.Parallel()
 	p := &staller{stalled: make(chan struct{}), marker: []byte("WITH ORDINALITY")}
 	b := openTest(t, Config{DSN: proxied(t, database(t, "default_query_exec_mode", "exec"), p.pass)})
 	s, err := store.Open(t.Context(), b, store.Config{CacheBytes: 1})

@@ -61,6 +61,17 @@ func inPart() []string {
 	}
 }
 
+// sharedInPart lists the tests that depend on which session runs a statement, for poolers. With [env.Whole], all do.
+func sharedInPart() []string {
+	if env.Whole.Text() != "" {
+		return nil
+	}
+	return []string{
+		"BeginExcludesOthers", "TailInBegin", "Confirm", "LockedLeasesAreNotRenewed", "PinsKeepRows", "AuthIsNews",
+		"Listen",
+	}
+}
+
 // modes returns pgx's default mode, and the others if the environment wants everything.
 func modes() []string {
 	if env.Whole.Text() == "" {
@@ -136,7 +147,7 @@ func view(t *testing.T, b backend.Backend) backend.View {
 	return v
 }
 
-// TestShared runs the suite of what processes share; TestPooler does so without prepared statements.
+// TestShared runs the suite of what processes share; TestPooler does so in part without prepared statements.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {

@@ -265,6 +265,7 @@ func refusedWatch(ctx context.Context, tb testing.TB, s *Store, key, end string)
 // TestAuthRevoked takes a right away through one store. Once that is acknowledged, no store honours it, however it is
 // used.
 func TestAuthRevoked(t *testing.T) {
+	t.Parallel()
 	eachAuth(t, func(t *testing.T, all []*Store) {
 		enable(t, all[0])
 		for round := range 20 {

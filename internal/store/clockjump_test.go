@@ -143,6 +143,7 @@ func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
 
 // After the database's clock was stepped back, leases end on time, and a dead replica does not keep the maintenance.
 func TestClockIsSteppedBack(t *testing.T) {
+	t.Parallel()
 	dsn := pgserver.Database(t)
 	s := openStore(t, openSharedOn(t, 1, dsn)[0], Config{})
 	grant(t, s, 7, 2, "k")

@@ -44,6 +44,7 @@ func (l *lateAnswer) ExpiredLeases(ctx context.Context, limit int) ([]int64, err
 // A result that says a lease has expired is as old as its query: while the database delays the answer, clients may be
 // unable to renew the lease.
 func TestLateFindingEndsNoLease(t *testing.T) {
+	t.Parallel()
 	b := &lateAnswer{
 		Shared: openShared(t, 1)[0].(backend.Shared), again: make(chan struct{}),
 		resume: make(chan struct{}),

@@ -80,6 +80,7 @@ func countKeys(t *testing.T, s *Store) int64 {
 // TestManyLeases starts stores with many leases, lets one store take them over from another, and lets all of them
 // expire.
 func TestManyLeases(t *testing.T) {
+	t.Parallel()
 	n := max(20_000, env.Length.Count(t, 20_000))
 	t.Run("SQLite", func(t *testing.T) {
 		b, clock := openSQLite(t), &fakeClock{}

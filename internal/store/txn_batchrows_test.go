@@ -11,6 +11,7 @@ import (
 // Operations that together write or scan many rows run in several transactions, in order, even if each seems short.
 // Pages and counts do not scan the rows that they leave out.
 func TestBatchesAreBoundedByRows(t *testing.T) {
+	t.Parallel()
 	const objects = "object"
 	putAndRead := func(r RangeRequest) func(s *Store, i int) error {
 		r.Key, r.End = []byte(objects), []byte("objecu")

@@ -47,6 +47,7 @@ func testDamage(t *testing.T, server *pgserver.Server) {
 		"a clock compacted": "UPDATE clock SET compacted = 3",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dsn := server.Database(t)
 			s := replicasOn(t, 1, Config{}, dsn)[0]
 			for _, key := range []string{"b", "b", "c", "d", "e", string(make([]byte, 3000))} {
