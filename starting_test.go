@@ -187,7 +187,11 @@ func TestStartRefusesRequests(t *testing.T) {
 // A call that arrives while the server starts is served, as by an etcd that does not listen yet.
 func TestCallDuringStart(t *testing.T) {
 	t.Parallel()
-	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}}
+	soon := grpc.ConnectParams{
+		Backoff: backoff.Config{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond},
+		// Without it the client closes a connection that takes longer than the delay, even while a call uses it.
+		MinConnectTimeout: time.Minute,
+	}
 	for range 20 {
 		address, err := launch.FreeAddress()
 		if err != nil {

@@ -29,9 +29,12 @@ type watcher struct {
 
 // Watch starts a watcher, which ends with ctx. Verify compares what it sees with the history.
 func (r *Record) Watch(ctx context.Context, endpoint, prefix string) error {
-	conn, err := dial(endpoint, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
-		BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond,
-	}}))
+	conn, err := dial(endpoint, grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff: backoff.Config{
+			BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond,
+		},
+		MinConnectTimeout: 2 * time.Second,
+	}))
 	if err != nil {
 		return err
 	}
