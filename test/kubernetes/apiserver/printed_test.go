@@ -56,20 +56,13 @@ func TestPrintsWhatKubectlPrints(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		printed, err := exec.CommandContext(t.Context(), launch.Binary(t), "get", o.Path, "--endpoint",
-			store.ClientURL()).CombinedOutput()
+		printed, want, err := k.printed(store, o, name)
 		if err != nil {
-			t.Errorf("get %s: %v: %s", o.Path, err, printed)
-			continue
-		}
-		want, err := c.TryKubectl(t, nil, "-n", storageNamespace, "get", k.asPrinted(o.Resource, string(printed)), name,
-			"-o", "yaml")
-		if err != nil {
-			t.Error(err)
+			t.Errorf("%s: %v", o.Path, err)
 			continue
 		}
 		compared++
-		if string(printed) != want {
+		if printed != want {
 			t.Errorf("%s: sqlstore prints\n%s\nkubectl\n%s", o.Path, printed, want)
 		}
 	}
@@ -77,6 +70,24 @@ func TestPrintsWhatKubectlPrints(t *testing.T) {
 	if compared < 60 {
 		t.Errorf("%d objects, want those of every kind", compared)
 	}
+}
+
+// printed returns what sqlstore and kubectl print of an object at one revision: controllers may change it meanwhile.
+func (k *kinds) printed(store cluster.Store, o stored, name string) (ours, kubectls string, err error) {
+	get := func() string {
+		out, errGet := exec.CommandContext(k.t.Context(), launch.Binary(k.t), "get", o.Path, "--endpoint",
+			store.ClientURL()).CombinedOutput()
+		if errGet != nil {
+			err = fmt.Errorf("sqlstore get: %w: %s", errGet, out)
+		}
+		return string(out)
+	}
+	for again := get(); err == nil && again != ours; again = get() {
+		ours = again
+		kubectls, err = k.c.TryKubectl(k.t, nil, "-n", storageNamespace, "get", k.asPrinted(o.Resource, ours), name,
+			"-o", "yaml")
+	}
+	return ours, kubectls, err
 }
 
 // storageData returns the objects, definitions first, because others are of kinds that they define.
