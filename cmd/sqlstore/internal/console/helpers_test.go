@@ -1,0 +1,154 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/console"
+)
+
+const testTimeout = 2 * time.Minute
+
+// logged is a log that tests read.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) contains(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), part)
+}
+
+// served is a server with a console.
+type served struct {
+	t      *testing.T
+	url    string
+	client *clientv3.Client
+	log    *logged
+}
+
+func serve(t *testing.T) *served {
+	t.Helper()
+	s := &served{t: t, log: &logged{}}
+	log := slog.New(slog.NewTextHandler(s.log, nil))
+	server, err := sqlstore.Start(t.Context(), sqlstore.Config{
+		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: log, BcryptCost: 4,
+		Console: func(local http.Handler) http.Handler { return console.New(local, log) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.url = server.ConsoleEndpoints()[0]
+	s.client, err = clientv3.New(clientv3.Config{Endpoints: server.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.client.Close() })
+	return s
+}
+
+func (s *served) within() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// put writes a key and returns its revision.
+func (s *served) put(key, value string) int64 {
+	s.t.Helper()
+	answer, err := s.client.Put(s.within(), key, value)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.Header.Revision
+}
+
+// page is an answer of the console.
+type page struct {
+	t      *testing.T
+	code   int
+	header http.Header
+	body   string
+}
+
+// get requests a page. Headers are "Name: value"; that of Host is the request's.
+func (s *served) get(path string, headers ...string) *page {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.within(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if r.Header.Set(name, value); name == "Host" {
+			r.Host = value
+		}
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &page{s.t, answer.StatusCode, answer.Header, string(body)}
+}
+
+// want checks the status and that the page has some texts.
+func (p *page) want(code int, texts ...string) *page {
+	p.t.Helper()
+	if p.code != code {
+		p.t.Fatalf("answered %d, want %d: %s", p.code, code, p.body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.body, text) {
+			p.t.Errorf("the page lacks %q: %s", text, p.body)
+		}
+	}
+	return p
+}
+
+func (p *page) without(texts ...string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(p.body, text) {
+			p.t.Errorf("the page has %q: %s", text, p.body)
+		}
+	}
+}
+
+const (
+	web   = "/registry/configmaps/default/web"
+	token = "/registry/secrets/default/token"
+)
+
+func configMap(speed int) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"default"},`+
+		`"data":{"speed":"%d"}}`, speed)
+}
