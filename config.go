@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,9 +79,9 @@ type Config struct {
 	// ListenConsoleURLs serve the pages of Console. Only this machine may reach them.
 	ListenConsoleURLs []string
 	// Console makes the handler for ListenConsoleURLs. It gets one that serves, within the process, the list/watch API,
-	// /status and /metrics, without the guards of the listeners. The command sqlstore has a console; the library has
-	// none.
-	Console func(local http.Handler) http.Handler
+	// /status and /metrics, without the guards of the listeners. When the server begins to stop, it ends ctx: what the
+	// handler still does has to end then. The command sqlstore has a console; the library has none.
+	Console func(ctx context.Context, local http.Handler) http.Handler
 	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool
 	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; "*"

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,6 +41,7 @@ func (s *Server) serveConsole(listeners []*listen.Split, cfg *Config) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, s.notReady(), http.StatusServiceUnavailable)
 	})))
+	s.consoleContext, s.stopConsole = context.WithCancel(context.Background())
 	h := s.newHTTP(&s.front[4])
 	h.ReadTimeout, h.WriteTimeout, h.IdleTimeout = consoleTimeout, consoleTimeout, objectsIdle
 	s.http = append(s.http, h)
@@ -59,7 +61,7 @@ func (s *Server) openConsole(cfg *Config, ops http.Handler) {
 		}
 		ops.ServeHTTP(w, r)
 	})
-	s.front[4].set(s.guardConsole(cfg, cfg.Console(local)))
+	s.front[4].set(s.guardConsole(cfg, cfg.Console(s.consoleContext, local)))
 }
 
 // guardConsole guards the console against DNS rebinding. A whitelist is for the JSON gateway: it adds hosts here, but

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -18,7 +19,7 @@ func TestConsoleListener(t *testing.T) {
 	}
 	s, c := start(t, sqlstore.Config{
 		ListenConsoleURLs: []string{"http://127.0.0.1:0"},
-		Console:           func(local http.Handler) http.Handler { return local },
+		Console:           func(_ context.Context, local http.Handler) http.Handler { return local },
 	})
 	if _, err := c.Put(t.Context(), "a/b", "1"); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestConsoleHosts(t *testing.T) {
 	for _, whitelist := range [][]string{nil, {"*"}, {"db.example"}} {
 		s, _ := start(t, sqlstore.Config{
 			ListenConsoleURLs: []string{"http://127.0.0.1:0"}, HostWhitelist: whitelist,
-			Console: func(local http.Handler) http.Handler { return local },
+			Console: func(_ context.Context, local http.Handler) http.Handler { return local },
 		})
 		for host, code := range map[string]int{"": 200, "evil.example": http.StatusMisdirectedRequest} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ConsoleEndpoints()[0]+"/status", nil)
@@ -67,7 +68,7 @@ func TestConsoleHosts(t *testing.T) {
 
 // The console has no login of its own: other machines must not reach it.
 func TestConsoleBeyondThisMachine(t *testing.T) {
-	pages := func(local http.Handler) http.Handler { return local }
+	pages := func(_ context.Context, local http.Handler) http.Handler { return local }
 	for name, cfg := range map[string]sqlstore.Config{
 		"all interfaces": {ListenConsoleURLs: []string{"http://0.0.0.0:0"}, Console: pages},
 		"plaintext":      {ListenConsoleURLs: []string{"http://0.0.0.0:0"}, Console: pages, InsecurePlaintext: true},

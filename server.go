@@ -71,7 +71,10 @@ type Server struct {
 	objectURLs []string // URLs of the list/watch API
 	// consoleURLs are the URLs of the console.
 	consoleURLs []string
-	compacting  compacting
+	// consoleContext ends when the console has to stop, by stopConsole. Both are nil if there is none.
+	consoleContext context.Context
+	stopConsole    context.CancelFunc
+	compacting     compacting
 	// stopChecking ends the checks for corruption, nil before they start.
 	stopChecking context.CancelFunc
 	backups      atomic.Pointer[backup.Runner] // nil if there are none
@@ -248,6 +251,9 @@ func (s *Server) stopServing() (errs []error) {
 	defer close(served)
 	if s.objects != nil {
 		s.objects.Stop()
+	}
+	if s.stopConsole != nil {
+		s.stopConsole()
 	}
 	var stopped sync.WaitGroup
 	if s.shim != nil {

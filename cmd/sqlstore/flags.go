@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -45,7 +46,9 @@ type settings struct {
 // register defines the flags on f, with their defaults. Names and meanings are etcd's if etcd has the flag.
 func (s *settings) register(f *pflag.FlagSet) {
 	c := &s.config
-	c.Console = func(local http.Handler) http.Handler { return console.New(local, s.config.Logger) }
+	c.Console = func(ctx context.Context, local http.Handler) http.Handler {
+		return console.New(ctx, local, s.config.Logger)
+	}
 	f.SortFlags = false
 	f.StringVar(&s.configFile, "config-file", "",
 		"YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")

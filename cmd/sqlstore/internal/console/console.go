@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -17,21 +18,23 @@ var staticFiles embed.FS
 
 // Console is the web console of one server. It implements [http.Handler].
 type Console struct {
-	api   api
-	log   *slog.Logger
-	mux   *http.ServeMux
-	pages map[string]*template.Template
-	slots chan struct{} // one for each page being made
+	api      api
+	log      *slog.Logger
+	mux      *http.ServeMux
+	pages    map[string]*template.Template
+	slots    chan struct{} // one for each page being made
+	streams  chan struct{} // one for each stream of events
+	stopping context.Context
 }
 
 // mostPages is how many pages are made at a time: a page may decode megabytes.
 const mostPages = 4
 
-// New returns a console over local, which serves the list/watch API and /status within the process.
-func New(local http.Handler, log *slog.Logger) *Console {
+// New returns a console over local, which serves the list/watch API and /status within the process, until ctx ends.
+func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 	c := &Console{
 		api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{},
-		slots: make(chan struct{}, mostPages),
+		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 	}
 	for _, name := range []string{"overview", "browse", "object", "diff", "failure"} {
 		layout := template.New("layout.html").Funcs(functions)

@@ -52,7 +52,7 @@ func serve(t *testing.T) *served {
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	server, err := sqlstore.Start(t.Context(), sqlstore.Config{
 		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: log, BcryptCost: 4,
-		Console: func(local http.Handler) http.Handler { return console.New(local, log) },
+		Console: func(ctx context.Context, local http.Handler) http.Handler { return console.New(ctx, local, log) },
 	})
 	if err != nil {
 		t.Fatal(err)

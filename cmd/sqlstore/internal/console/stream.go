@@ -1,0 +1,109 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// mostStreams is how many streams of events the console sends at a time.
+	mostStreams = 64
+	// streamPing is how long a stream may be silent, and sendTimeout how long the browser may take to receive a part.
+	streamPing  = 15 * time.Second
+	sendTimeout = 30 * time.Second
+)
+
+// event is a server-sent event (HTML Living Standard, section 9.2).
+type event struct {
+	name string // of the listener in the page
+	id   string // what the browser sends to continue after the event, "" to leave it as it is
+	data any    // sent as JSON
+}
+
+// eventStream sends events to one browser.
+type eventStream struct {
+	w   http.ResponseWriter
+	ctl *http.ResponseController
+	out bytes.Buffer
+}
+
+// stream serves a pattern with a stream of events. follow sends them until it ends, or its request's context does: the
+// browser has disconnected, or the server stops. An error becomes the event "failed", with a text, after which the page
+// must not connect again.
+func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream) error) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		select {
+		case c.streams <- struct{}{}:
+			defer func() { <-c.streams }()
+		default:
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "too many pages are open: close some of them", http.StatusServiceUnavailable)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(c.stopping, cancel)()
+		s := &eventStream{w: w, ctl: http.NewResponseController(w)}
+		_ = s.ctl.SetReadDeadline(time.Time{}) // otherwise the request's own ends the stream
+		w.Header().Set("Content-Type", "text/event-stream")
+		err := follow(r.WithContext(ctx), s)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errUnsent) {
+			return
+		}
+		f, ok := errors.AsType[*failure](err)
+		if !ok {
+			c.log.Error("console: a stream has failed", "path", r.URL.Path, "error", err)
+			f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}
+		}
+		_ = s.send(event{name: "failed", data: f.Words()}) // an error means that the browser has disconnected
+	})
+}
+
+// errUnsent is returned if the browser does not receive what is sent.
+var errUnsent = errors.New("the browser does not read the stream")
+
+// add appends an event to what flush sends.
+func (s *eventStream) add(e event) error {
+	data, err := json.Marshal(e.data)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.name, err)
+	}
+	if e.id != "" {
+		fmt.Fprintf(&s.out, "id: %s\n", e.id)
+	}
+	fmt.Fprintf(&s.out, "event: %s\ndata: %s\n\n", e.name, data)
+	return nil
+}
+
+// flush sends the events that were added. Without any, it keeps the connection open. Errors: errUnsent.
+func (s *eventStream) flush() error {
+	if s.out.Len() == 0 {
+		s.out.WriteString(":\n\n") // a comment
+	}
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(sendTimeout)) // only a test has none
+	_, err := s.w.Write(s.out.Bytes())
+	if s.out.Reset(); err == nil {
+		err = s.ctl.Flush()
+	}
+	if err != nil {
+		return errors.Join(errUnsent, err)
+	}
+	return nil
+}
+
+// send sends one event.
+func (s *eventStream) send(e event) error {
+	if err := s.add(e); err != nil {
+		return err
+	}
+	return s.flush()
+}
