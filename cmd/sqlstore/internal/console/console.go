@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"io/fs"
 	"log/slog"
 	"net/http"
 )
@@ -40,9 +41,9 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}
-	for _, name := range []string{"console.css", "console.js"} {
-		c.mux.HandleFunc("GET /static/"+name, func(w http.ResponseWriter, r *http.Request) {
-			http.ServeFileFS(w, r, staticFiles, "static/"+name)
+	for _, path := range staticPaths() {
+		c.mux.HandleFunc("GET /"+path, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, staticFiles, path)
 		})
 	}
 	c.page("GET /{$}", c.overview)
@@ -56,6 +57,20 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 		}
 	})
 	return c
+}
+
+// staticPaths returns the paths of the static files. Directories are not served: net/http would list them.
+func staticPaths() (paths []string) {
+	err := fs.WalkDir(staticFiles, "static", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		panic(err) // embedded files can be read
+	}
+	return paths
 }
 
 // policy lets a page load the console's own files and nothing else.

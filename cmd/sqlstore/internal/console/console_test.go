@@ -23,7 +23,9 @@ func TestOverview(t *testing.T) {
 		s.get("/static/" + name).want(200)
 	}
 	s.get("/nothing").want(404, "404 Not Found")
-	s.get("/static/nothing").want(404)
+	for _, path := range []string{"/static/nothing", "/static/", "/static"} {
+		s.get(path).want(404)
+	}
 }
 
 // Pages of other sites, and names that resolve to this machine, get nothing.
