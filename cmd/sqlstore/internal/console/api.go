@@ -53,11 +53,24 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// get asks for a path, on behalf of the browser's request, and decodes the answer. Errors: [*failure], those of JSON.
-func (x api) get(from *http.Request, path string, query url.Values, into any) error {
+// failed returns the answer as an error, nil if it is none.
+func (a *answer) failed() error {
+	if a.code == http.StatusOK {
+		return nil
+	}
+	f := &failure{}
+	if json.Unmarshal(a.body.Bytes(), f) != nil {
+		f.Message = a.body.String()
+	}
+	f.Code, f.challenges = a.code, a.header["Www-Authenticate"]
+	return f
+}
+
+// request returns a request on behalf of the browser's.
+func request(from *http.Request, path string, query url.Values) (*http.Request, error) {
 	to, err := url.Parse(path)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", path, err)
+		return nil, fmt.Errorf("ask %s: %w", path, err)
 	}
 	to.RawQuery = query.Encode()
 	r := &http.Request{
@@ -67,17 +80,21 @@ func (x api) get(from *http.Request, path string, query url.Values, into any) er
 	if credentials := from.Header.Get("Authorization"); credentials != "" {
 		r.Header.Set("Authorization", credentials)
 	}
-	a := &answer{header: http.Header{}}
-	if err := x.serve(a, r.WithContext(from.Context())); err != nil {
+	return r.WithContext(from.Context()), nil
+}
+
+// get asks for a path, on behalf of the browser's request, and decodes the answer. Errors: [*failure], those of JSON.
+func (x api) get(from *http.Request, path string, query url.Values, into any) error {
+	r, err := request(from, path, query)
+	if err != nil {
 		return err
 	}
-	if a.code != http.StatusOK {
-		f := &failure{}
-		if json.Unmarshal(a.body.Bytes(), f) != nil {
-			f.Message = a.body.String()
-		}
-		f.Code, f.challenges = a.code, a.header["Www-Authenticate"]
-		return f
+	a := &answer{header: http.Header{}}
+	if err := x.serve(a, r); err != nil {
+		return err
+	}
+	if err := a.failed(); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(a.body.Bytes(), into); err != nil {
 		return fmt.Errorf("the answer of %s: %w", path, err)
@@ -86,7 +103,7 @@ func (x api) get(from *http.Request, path string, query url.Values, into any) er
 }
 
 // serve runs the handler. One that cuts its answer off panics, as it would within net/http.
-func (x api) serve(a *answer, r *http.Request) (err error) {
+func (x api) serve(a http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:

@@ -45,6 +45,7 @@ type browsed struct {
 	Revision int64
 	Next     string // the token of the next page
 	Paged    bool   // not the first page
+	Watched  bool   // the API can watch all keys that begin with the prefix
 }
 
 // browse shows one level of the tree of keys.
@@ -68,6 +69,7 @@ func (c *Console) browse(r *http.Request) (view, error) {
 	b := browsed{
 		Prefix: prefix, Trail: trail(prefix), Keys: l.Metadata.Keys, Revision: l.Metadata.ResourceVersion,
 		Next: l.Metadata.Continue, Paged: token != "",
+		Watched: at.Text == "" && (prefix == "" || strings.HasSuffix(prefix, "/")),
 	}
 	for i := range l.Items {
 		item := &l.Items[i]

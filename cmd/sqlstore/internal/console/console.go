@@ -37,7 +37,7 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 		api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 	}
-	for _, name := range []string{"overview", "browse", "object", "diff", "failure"} {
+	for _, name := range []string{"overview", "browse", "object", "diff", "watch", "failure"} {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}
@@ -51,6 +51,8 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
 	c.page("GET /go", c.jump)
+	c.page("GET /watch", c.watch)
+	c.stream("GET /watch/events", c.watchEvents)
 	c.page("GET /", func(*http.Request) (view, error) {
 		return view{}, &failure{
 			Code: http.StatusNotFound, Message: "The console has no such page.",

@@ -11,5 +11,5 @@
 //     but the console's own.
 //  3. Pages of other origins can neither frame a page of it nor read one.
 //  4. The values of Secrets stay hidden until they are asked for, which is logged.
-//  5. A page reads a bounded part of the store.
+//  5. A page reads a bounded part of the store. A stream of events waits for a slow browser, and ends with the server.
 package console

@@ -41,6 +41,7 @@ func (l *logged) contains(part string) bool {
 // served is a server with a console.
 type served struct {
 	t      *testing.T
+	server *sqlstore.Server
 	url    string
 	client *clientv3.Client
 	log    *logged
@@ -62,7 +63,7 @@ func serve(t *testing.T) *served {
 			t.Error(err)
 		}
 	})
-	s.url = server.ConsoleEndpoints()[0]
+	s.server, s.url = server, server.ConsoleEndpoints()[0]
 	s.client, err = clientv3.New(clientv3.Config{Endpoints: server.Endpoints()})
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +96,8 @@ type page struct {
 	body   string
 }
 
-// get requests a page. Headers are "Name: value"; that of Host is the request's.
-func (s *served) get(path string, headers ...string) *page {
+// do requests a path. Headers are "Name: value"; that of Host is the request's.
+func (s *served) do(path string, headers ...string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.within(), http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -112,6 +113,13 @@ func (s *served) get(path string, headers ...string) *page {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return answer
+}
+
+// get requests a page.
+func (s *served) get(path string, headers ...string) *page {
+	s.t.Helper()
+	answer := s.do(path, headers...)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -29,6 +30,8 @@ type event struct {
 type eventStream struct {
 	w   http.ResponseWriter
 	ctl *http.ResponseController
+
+	mu  sync.Mutex // of what follows, and of sending
 	out bytes.Buffer
 }
 
@@ -50,9 +53,12 @@ func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
+		s := &eventStream{w: w, ctl: http.NewResponseController(w)}
+		var pings sync.WaitGroup
+		pings.Go(func() { s.ping(ctx, cancel) })
+		defer pings.Wait()
 		defer cancel()
 		defer context.AfterFunc(c.stopping, cancel)()
-		s := &eventStream{w: w, ctl: http.NewResponseController(w)}
 		_ = s.ctl.SetReadDeadline(time.Time{}) // otherwise the request's own ends the stream
 		w.Header().Set("Content-Type", "text/event-stream")
 		err := follow(r.WithContext(ctx), s)
@@ -71,12 +77,31 @@ func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream
 // errUnsent is returned if the browser does not receive what is sent.
 var errUnsent = errors.New("the browser does not read the stream")
 
+// ping keeps the connection open, and notices a browser that has gone without saying so.
+func (s *eventStream) ping(ctx context.Context, cancel context.CancelFunc) {
+	tick := time.NewTicker(streamPing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.send(event{name: "ping"}) != nil {
+				cancel()
+				return
+			}
+		}
+	}
+}
+
 // add appends an event to what flush sends.
 func (s *eventStream) add(e event) error {
 	data, err := json.Marshal(e.data)
 	if err != nil {
 		return fmt.Errorf("event %s: %w", e.name, err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if e.id != "" {
 		fmt.Fprintf(&s.out, "id: %s\n", e.id)
 	}
@@ -84,11 +109,10 @@ func (s *eventStream) add(e event) error {
 	return nil
 }
 
-// flush sends the events that were added. Without any, it keeps the connection open. Errors: errUnsent.
+// flush sends the events that were added. Errors: errUnsent.
 func (s *eventStream) flush() error {
-	if s.out.Len() == 0 {
-		s.out.WriteString(":\n\n") // a comment
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	_ = s.ctl.SetWriteDeadline(time.Now().Add(sendTimeout)) // only a test has none
 	_, err := s.w.Write(s.out.Bytes())
 	if s.out.Reset(); err == nil {
