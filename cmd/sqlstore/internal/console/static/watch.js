@@ -36,15 +36,17 @@ const add = (e) => {
 	row.dataset.text = `${e.key}\n${e.kind ?? ""}`.toLowerCase();
 	row.hidden = !matches(row);
 	cell(row, e.revision.toLocaleString("en-US"), "number");
-	cell(row, new Date().toLocaleTimeString("en-GB"));
-	cell(row, e.action);
 	const key = cell(row, undefined, "text");
 	if (e.object) anchor(key, e.object, e.key);
 	else key.textContent = e.key;
+	cell(row, e.action);
 	cell(row, e.kind ?? "");
 	cell(row, e.action === "deleted" ? "" : e.bytes.toLocaleString("en-US"), "number");
+	cell(row, new Date().toLocaleTimeString("en-GB"));
 	const compare = cell(row);
-	if (e.compare) anchor(compare, e.compare, "Compare").setAttribute("aria-label", `Compare revision ${e.revision} with the one before`);
+	if (e.compare) {
+		anchor(compare, e.compare, "Compare").setAttribute("aria-label", `Compare revision ${e.revision} with the one before`);
+	}
 	rows.prepend(row);
 	if (rows.rows.length > changes.dataset.most) rows.deleteRow(-1);
 };
