@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -71,6 +72,17 @@ func (c *Console) browse(r *http.Request) (view, error) {
 		Next: l.Metadata.Continue, Paged: token != "",
 		Watched: at.Text == "" && (prefix == "" || strings.HasSuffix(prefix, "/")),
 	}
+	b.Entries = l.entries(prefix)
+	b.HasKeys = slices.ContainsFunc(b.Entries, func(e entry) bool { return !e.IsPrefix })
+	title := "All keys"
+	if prefix != "" {
+		title = prefix
+	}
+	return view{page: "browse", title: title, data: b}, nil
+}
+
+// entries returns the entries of the level below a prefix.
+func (l *level) entries(prefix string) (all []entry) {
 	for i := range l.Items {
 		item := &l.Items[i]
 		e := entry{IsPrefix: item.Metadata == nil, Full: item.Prefix, Keys: item.Keys}
@@ -79,18 +91,13 @@ func (c *Console) browse(r *http.Request) (view, error) {
 		}
 		if m := item.Metadata; m != nil {
 			e.Full, e.Keys, e.Revision = m.key(), 1, m.ResourceVersion
-			b.HasKeys = true
 		}
 		if e.Name = e.Full[strings.LastIndexByte(prefix, '/')+1:]; e.Name == "" {
 			e.Name = e.Full // a key that ends in a slash
 		}
-		b.Entries = append(b.Entries, e)
+		all = append(all, e)
 	}
-	title := "All keys"
-	if prefix != "" {
-		title = prefix
-	}
-	return view{page: "browse", title: title, data: b}, nil
+	return all
 }
 
 // trail returns the prefixes that lead to a prefix or key, which is the last one.

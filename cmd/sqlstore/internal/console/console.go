@@ -51,6 +51,7 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
 	c.page("GET /go", c.jump)
+	c.mux.HandleFunc("GET /suggest", c.suggest)
 	c.page("GET /watch", c.watch)
 	c.stream("GET /watch/events", c.watchEvents)
 	c.page("GET /", func(*http.Request) (view, error) {

@@ -89,5 +89,13 @@ func TestUsers(t *testing.T) {
 	s.get("/object?key=/a/1", alice).want(200, "mine")
 	s.get("/object?key=/b/1", alice).want(403).without("theirs")
 	s.get("/browse", alice).want(403)
+	if got := s.suggest("/a/", alice); len(got) != 1 || got[0].Text != "/a/1" {
+		t.Errorf("suggested to alice: %+v", got)
+	}
+	for _, headers := range [][]string{{alice}, nil} {
+		if got := s.suggest("/b/", headers...); len(got) != 0 {
+			t.Errorf("suggested without the right: %+v", got)
+		}
+	}
 	s.get("/object?key=/a/1", "Authorization: Basic YWxpY2U6d3Jvbmc=").want(401).without("mine")
 }
