@@ -20,13 +20,8 @@ const choose = (index) => {
 	if (index < 0) field.removeAttribute("aria-activedescendant");
 	else field.setAttribute("aria-activedescendant", list.children[index].id);
 };
-const hide = () => {
-	asked++;
-	list.hidden = true;
-	field.setAttribute("aria-expanded", "false");
-	choose(-1);
-};
 const show = (found) => {
+	const before = list.children[chosen]?.dataset.href;
 	list.replaceChildren(...found.map((s, i) => {
 		const item = document.createElement("li");
 		item.id = `suggestion-${i}`;
@@ -42,21 +37,32 @@ const show = (found) => {
 	}));
 	list.hidden = found.length === 0;
 	field.setAttribute("aria-expanded", String(!list.hidden));
-	choose(-1);
+	choose(found.findIndex((s) => s.href === before));
+};
+const hide = () => {
+	asked++;
+	show([]);
 };
 const suggest = async () => {
 	const mine = ++asked;
+	delete list.dataset.for;
 	await new Promise((done) => { setTimeout(done, 100); }); // until typing pauses
 	if (mine !== asked) return;
+	const text = field.value;
 	try {
-		const answer = await fetch(`/suggest?q=${encodeURIComponent(field.value)}`, { signal: AbortSignal.timeout(5000) });
+		const answer = await fetch(`/suggest?q=${encodeURIComponent(text)}`, { signal: AbortSignal.timeout(5000) });
 		const found = answer.ok ? await answer.json() : [];
-		if (mine === asked) show(found);
+		if (mine !== asked) return;
+		show(found);
+		list.dataset.for = text;
 	} catch {
 		if (mine === asked) hide();
 	}
 };
-field.addEventListener("input", suggest);
+field.addEventListener("input", () => {
+	choose(-1);
+	suggest();
+});
 field.addEventListener("keydown", (event) => {
 	const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
 	if (step && list.hidden) {
@@ -66,13 +72,15 @@ field.addEventListener("keydown", (event) => {
 		event.preventDefault();
 		const n = list.children.length + 1; // one more for none
 		choose((chosen + 1 + step + n) % n - 1);
-	} else if (event.key === "Enter" && chosen >= 0) {
-		event.preventDefault();
-		location.assign(list.children[chosen].dataset.href);
 	} else if (event.key === "Escape" && !list.hidden) {
 		event.preventDefault(); // which would empty the field
 		hide();
 	}
+});
+field.form.addEventListener("submit", (event) => {
+	if (chosen < 0) return;
+	event.preventDefault();
+	location.assign(list.children[chosen].dataset.href);
 });
 field.addEventListener("blur", hide);
 list.addEventListener("mousedown", (event) => {
