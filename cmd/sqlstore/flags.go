@@ -39,6 +39,7 @@ type settings struct {
 	authTokenTTL      uint
 	bcryptCost        uint
 	backups           backupFlags
+	consoleWrites     bool
 	traces            bool // to the collector that tracing names
 	tracing           otlp.Config
 }
@@ -47,7 +48,7 @@ type settings struct {
 func (s *settings) register(f *pflag.FlagSet) {
 	c := &s.config
 	c.Console = func(ctx context.Context, local http.Handler) http.Handler {
-		return console.New(ctx, local, s.config.Logger)
+		return console.New(ctx, local, console.Options{Logger: s.config.Logger, Writes: s.consoleWrites})
 	}
 	f.SortFlags = false
 	f.StringVar(&s.configFile, "config-file", "",
@@ -87,6 +88,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
 	f.StringSliceVar(&c.ListenConsoleURLs, "listen-console-urls", nil,
 		"URLs of this machine to serve the web console on, such as http://127.0.0.1:2382 (default: off)")
+	f.BoolVar(&s.consoleWrites, "console-writes", false,
+		"let users of the web console put versions of keys back, and delete keys")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,
 		"allow listening without TLS where other machines can connect")
 	f.BoolVar(&c.ReusePort, "socket-reuse-port", false,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 )
@@ -55,7 +56,7 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // failed returns the answer as an error, nil if it is none.
 func (a *answer) failed() error {
-	if a.code == http.StatusOK {
+	if a.code == http.StatusOK || a.code == http.StatusCreated {
 		return nil
 	}
 	f := &failure{}
@@ -66,16 +67,20 @@ func (a *answer) failed() error {
 	return f
 }
 
-// request returns a request on behalf of the browser's.
-func request(from *http.Request, path string, query url.Values) (*http.Request, error) {
+// request returns a request on behalf of the browser's. body is a value, nil for none.
+func request(from *http.Request, method, path string, query url.Values, body []byte) (*http.Request, error) {
 	to, err := url.Parse(path)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", path, err)
 	}
 	to.RawQuery = query.Encode()
 	r := &http.Request{
-		Method: http.MethodGet, URL: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Method: method, URL: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 		Body: http.NoBody, Host: from.Host, RemoteAddr: from.RemoteAddr, TLS: from.TLS,
+	}
+	if body != nil {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Type", "application/octet-stream")
 	}
 	if credentials := from.Header.Get("Authorization"); credentials != "" {
 		r.Header.Set("Authorization", credentials)
@@ -85,7 +90,12 @@ func request(from *http.Request, path string, query url.Values) (*http.Request, 
 
 // get asks for a path, on behalf of the browser's request, and decodes the answer. Errors: [*failure], those of JSON.
 func (x api) get(from *http.Request, path string, query url.Values, into any) error {
-	r, err := request(from, path, query)
+	return x.do(from, http.MethodGet, path, query, nil, into)
+}
+
+// do is get with any method, and a value to write.
+func (x api) do(from *http.Request, method, path string, query url.Values, body []byte, into any) error {
+	r, err := request(from, method, path, query, body)
 	if err != nil {
 		return err
 	}

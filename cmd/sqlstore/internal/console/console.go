@@ -26,18 +26,29 @@ type Console struct {
 	slots    chan struct{} // one for each page being made
 	streams  chan struct{} // one for each stream of events
 	stopping context.Context
+	origins  *http.CrossOriginProtection
+	writes   bool
+}
+
+// Options configures a Console.
+type Options struct {
+	// Logger gets what the pages do not show.
+	Logger *slog.Logger
+	// Writes lets users put versions back and delete keys.
+	Writes bool
 }
 
 // mostPages is how many pages are made at a time: a page may decode megabytes.
 const mostPages = 4
 
 // New returns a console over local, which serves the list/watch API and /status within the process, until ctx ends.
-func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
+func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c := &Console{
-		api: api{local}, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{},
+		api: api{local}, log: o.Logger, writes: o.Writes, origins: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 	}
-	for _, name := range []string{"overview", "browse", "object", "diff", "watch", "failure"} {
+	for _, name := range []string{"overview", "browse", "object", "diff", "watch", "change", "failure"} {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}
@@ -54,6 +65,12 @@ func New(ctx context.Context, local http.Handler, log *slog.Logger) *Console {
 	c.mux.HandleFunc("GET /suggest", c.suggest)
 	c.page("GET /watch", c.watch)
 	c.stream("GET /watch/events", c.watchEvents)
+	if o.Writes {
+		c.page("GET /restore", c.askRestore)
+		c.page("POST /restore", c.restore)
+		c.page("GET /delete", c.askDelete)
+		c.page("POST /delete", c.delete)
+	}
 	c.page("GET /", func(*http.Request) (view, error) {
 		return view{}, &failure{
 			Code: http.StatusNotFound, Message: "The console has no such page.",
@@ -90,7 +107,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if foreign(r) {
+	if foreign(r) || c.origins.Check(r) != nil {
 		http.Error(w, "the console answers only its own pages", http.StatusForbidden)
 		return
 	}

@@ -62,7 +62,7 @@ func TestJump(t *testing.T) {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	s.put("/a/1", "mine")
+	mine := s.put("/a/1", "mine")
 	s.put("/b/1", "theirs")
 	ctx := s.within()
 	check := func(_ any, err error) {
@@ -89,6 +89,7 @@ func TestUsers(t *testing.T) {
 	s.get("/object?key=/a/1", alice).want(200, "mine")
 	s.get("/object?key=/b/1", alice).want(403).without("theirs")
 	s.get("/browse", alice).want(403)
+	s.post("/delete", changeForm("/a/1", mine), alice).want(403)
 	if got := s.suggest("/a/", alice); len(got) != 1 || got[0].Text != "/a/1" {
 		t.Errorf("suggested to alice: %+v", got)
 	}

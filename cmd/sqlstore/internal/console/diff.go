@@ -65,20 +65,17 @@ func (c *Console) diff(r *http.Request) (view, error) {
 		return view{}, &failure{Code: http.StatusRequestEntityTooLarge, Message: "The versions are too large to " +
 			"compare here: 'sqlstore diff' prints the difference."}
 	}
-	d.Lines = compared(texts[0], texts[1])
-	if d.Cut = len(d.Lines) > mostLines; d.Cut {
-		d.Lines = d.Lines[:mostLines]
-	}
+	d.Lines, d.Cut = compared(texts[0], texts[1])
 	return view{page: "diff", title: "Changes of " + d.Key, data: &d}, nil
 }
 
-// compared returns the lines of a unified comparison, without its heading.
-func compared(from, to string) (all []line) {
+// compared returns the lines of a unified comparison, without its heading, and whether there are more of them.
+func compared(from, to string) (all []line, cut bool) {
 	lines := slices.Collect(linesOf(changes.Unified("from", "to", from, to)))
 	for _, text := range lines[min(2, len(lines)):] {
 		if text != "" {
 			all = append(all, line{Mark: text[0], Text: text[1:]})
 		}
 	}
-	return all
+	return all[:min(len(all), mostLines)], len(all) > mostLines
 }

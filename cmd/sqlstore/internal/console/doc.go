@@ -6,7 +6,8 @@
 //
 // Its guarantees:
 //
-//  1. It changes nothing: it answers GET and HEAD, and asks only with GET.
+//  1. It changes nothing, unless that is allowed: then a form of its own pages puts a version back or deletes a key,
+//     and only if the newest version is still the one that its user saw.
 //  2. Keys and values come from anybody. Pages show them as text, with what is not readable quoted, and run no script
 //     but the console's own.
 //  3. Pages of other origins can neither frame a page of it nor read one.

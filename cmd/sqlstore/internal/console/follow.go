@@ -46,7 +46,7 @@ func (a *linesAnswer) FlushError() error {
 func (x api) follow(from *http.Request, path string, query url.Values, line func([]byte) error,
 	flushed func() error,
 ) error {
-	r, err := request(from, path, query)
+	r, err := request(from, http.MethodGet, path, query, nil)
 	if err != nil {
 		return err
 	}

@@ -47,13 +47,18 @@ type served struct {
 	log    *logged
 }
 
-func serve(t *testing.T) *served {
+func serve(t *testing.T) *served { return serveWith(t, true) }
+
+// serveWith serves a console that may write, or may not.
+func serveWith(t *testing.T, writes bool) *served {
 	t.Helper()
 	s := &served{t: t, log: &logged{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	server, err := sqlstore.Start(t.Context(), sqlstore.Config{
 		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: log, BcryptCost: 4,
-		Console: func(ctx context.Context, local http.Handler) http.Handler { return console.New(ctx, local, log) },
+		Console: func(ctx context.Context, local http.Handler) http.Handler {
+			return console.New(ctx, local, console.Options{Logger: log, Writes: writes})
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +101,10 @@ type page struct {
 	body   string
 }
 
-// do requests a path. Headers are "Name: value"; that of Host is the request's.
-func (s *served) do(path string, headers ...string) *http.Response {
+// send requests a path. Headers are "Name: value"; that of Host is the request's.
+func (s *served) send(method, path string, body io.Reader, headers ...string) *http.Response {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.within(), http.MethodGet, s.url+path, nil)
+	r, err := http.NewRequestWithContext(s.within(), method, s.url+path, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -119,7 +124,12 @@ func (s *served) do(path string, headers ...string) *http.Response {
 // get requests a page.
 func (s *served) get(path string, headers ...string) *page {
 	s.t.Helper()
-	answer := s.do(path, headers...)
+	return s.page(s.send(http.MethodGet, path, nil, headers...))
+}
+
+// page reads an answer.
+func (s *served) page(answer *http.Response) *page {
+	s.t.Helper()
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {

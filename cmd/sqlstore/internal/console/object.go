@@ -22,6 +22,7 @@ type versionRow struct {
 
 	At, Before string // the revisions of this version and of the one before, "" if there is none
 	Current    bool   // the page shows it
+	Newest     bool
 }
 
 // shown is the data of the page of a key.
@@ -38,6 +39,7 @@ type shown struct {
 	Hidden bool // values of a Secret
 	Raw    bool
 	Cut    int64 // bytes that are not shown
+	Writes bool  // the key can be changed
 }
 
 // object shows a key: its value at a point, and its versions.
@@ -47,7 +49,7 @@ func (c *Console) object(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	s := shown{Key: q.Get("key"), Raw: q.Has("raw")}
+	s := shown{Key: q.Get("key"), Raw: q.Has("raw"), Writes: c.writes}
 	if err := checkKey(s.Key); err != nil {
 		return view{}, err
 	}
@@ -88,6 +90,7 @@ func (s *shown) list(all []*version, older bool) {
 			version: v, At: strconv.FormatInt(v.Revision, 10),
 			Current: s.Shown != nil && v.Revision == s.Shown.Revision,
 		}
+		row.Newest = i == 0
 		if i+1 < len(all) {
 			row.Before = strconv.FormatInt(all[i+1].Revision, 10)
 		}

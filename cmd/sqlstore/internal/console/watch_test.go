@@ -27,7 +27,7 @@ type event struct{ name, id, data string }
 // stream opens a stream of events.
 func (s *served) stream(path string, headers ...string) *events {
 	s.t.Helper()
-	answer := s.do(path, headers...)
+	answer := s.send(http.MethodGet, path, nil, headers...)
 	s.t.Cleanup(func() { _ = answer.Body.Close() })
 	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		s.t.Fatalf("%s, %s", answer.Status, kind)

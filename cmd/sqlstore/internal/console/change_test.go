@@ -1,0 +1,112 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// post sends a form, and follows where the answer leads. Headers are as in get.
+func (s *served) post(path string, form url.Values, headers ...string) *page {
+	s.t.Helper()
+	headers = append([]string{"Content-Type: application/x-www-form-urlencoded"}, headers...)
+	return s.page(s.send(http.MethodPost, path, strings.NewReader(form.Encode()), headers...))
+}
+
+// changeForm is the form of the page that asks before a change.
+func changeForm(key string, now int64, at ...int64) url.Values {
+	f := url.Values{"key": {key}, "now": {fmt.Sprint(now)}}
+	for _, revision := range at {
+		f.Set("at", fmt.Sprint(revision))
+	}
+	return f
+}
+
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	lease, err := s.client.Grant(s.within(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := s.put(web, configMap(3))
+	answer, err := s.client.Put(s.within(), web, configMap(5), clientv3.WithLease(lease.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := answer.Header.Revision
+	q := url.QueryEscape(web)
+	s.get("/object?key="+q).want(200, fmt.Sprintf("/restore?at=%d&amp;key=%s", first, q), "/delete?key="+q).without(
+		fmt.Sprintf("/restore?at=%d", second))
+	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, first)).want(200, `method="post"`,
+		fmt.Sprintf(`name="now" value="%d"`, second), fmt.Sprintf(`name="at" value="%d"`, first),
+		`-  speed: &#34;5&#34;`, `&#43;  speed: &#34;3&#34;`)
+	s.post("/restore", changeForm(web, second, first)).want(200, "speed: &#34;3&#34;", "the newest")
+	if !s.log.contains("console: a version was put back") {
+		t.Error("the log does not say who put a version back")
+	}
+	now, err := s.client.Get(s.within(), web)
+	if err != nil || string(now.Kvs[0].Value) != configMap(3) || now.Kvs[0].Lease != int64(lease.ID) {
+		t.Fatalf("%v, %v; want the first value, with the lease", now.Kvs, err)
+	}
+	// Somebody else was faster: nothing changes.
+	s.post("/restore", changeForm(web, second, second)).want(http.StatusConflict)
+	s.post("/delete", changeForm(web, second)).want(http.StatusConflict)
+	third := now.Kvs[0].ModRevision
+	s.get("/delete?key="+q).want(200, fmt.Sprintf(`name="now" value="%d"`, third), "-  speed: &#34;3&#34;")
+	s.post("/delete", changeForm(web, third)).want(200, "Deleted at revision")
+	s.post("/delete", changeForm(web, 0)).want(404)
+	s.get("/delete?key=" + q).want(404)
+	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, `name="now" value="0"`, "created again")
+	s.post("/restore", changeForm(web, 0, second)).want(200, "speed: &#34;5&#34;")
+	s.post("/restore", changeForm(web, 0, second)).want(http.StatusConflict) // it exists again
+	empty := s.put("empty", "")
+	s.put("empty", "full")
+	s.post("/restore", changeForm("empty", empty+1, empty)).want(200, "0 B", "the newest")
+	for name, form := range map[string]url.Values{
+		"no key": {"now": {"3"}, "at": {"2"}}, "no revision": {"key": {web}, "at": {"2"}},
+	} {
+		if p := s.post("/restore", form); p.code != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, p.code)
+		}
+	}
+	s.post("/restore", changeForm(web, second)).want(404)
+	s.post("/restore", changeForm(web, second, 1)).want(404)
+}
+
+// Pages of other sites cannot change anything with the rights of somebody who is logged in here.
+func TestForeignForms(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	revision := s.put(web, configMap(3))
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+		{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+		{"Origin: http://attacker.example"},
+		{"Origin: null"},
+	} {
+		s.post("/delete", changeForm(web, revision), headers...).want(http.StatusForbidden)
+	}
+	s.get("/delete?key=" + url.QueryEscape(web) + fmt.Sprintf("&now=%d", revision)).want(200) // only asks
+	s.post("/delete", changeForm(web, revision), "Sec-Fetch-Site: same-origin", "Origin: "+s.url).want(200,
+		"Deleted at revision")
+}
+
+// Without the setting there is no form, and no address that changes anything.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, false)
+	first := s.put(web, configMap(3))
+	second := s.put(web, configMap(5))
+	q := url.QueryEscape(web)
+	s.get("/object?key="+q).want(200, "the newest").without("/restore", "/delete")
+	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, first)).want(404)
+	s.get("/delete?key=" + q).want(404)
+	s.post("/restore", changeForm(web, second, first)).want(http.StatusMethodNotAllowed)
+	s.post("/delete", changeForm(web, second)).want(http.StatusMethodNotAllowed)
+	s.get("/object?key="+q).want(200, "speed: &#34;5&#34;", "the newest")
+}
