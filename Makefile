@@ -267,6 +267,11 @@ e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; ne
 e2e-deploy: kubernetes setup-postgres ## the Helm chart on a kube-apiserver, the static Pod, the files for k3s, k0s, kubeadm
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./deploy
 
+.PHONY: e2e-console
+e2e-console: kubernetes ## the console's pages in Chromium, on a store that a kube-apiserver has filled
+	@command -v chromium >/dev/null || scripts/setup.sh chromium
+	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./console
+
 .PHONY: e2e-examples
 e2e-examples: kubernetes edge-binary image ## the examples, built and run; needs Docker
 	cd examples && SQLSTORE_IMAGE=$(IMAGE) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
@@ -362,6 +367,7 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	cd test/kubernetes && SQLSTORE_TEST_LENGTH=$(SOAK_NODES) SQLSTORE_TEST_WHOLE=1 $(HEAVY_TEST) -timeout 4h -v \
 		./launchers/...
 	$(MAKE) e2e-deploy
+	$(MAKE) e2e-console
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
 	$(MAKE) e2e-monitoring

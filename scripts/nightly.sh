@@ -23,6 +23,7 @@ suites() {
 		simulation 30 - make e2e-simulation
 		launchers 75 - make e2e-launchers
 		deploy 75 - make e2e-deploy
+		console 75 - make e2e-console
 		examples 75 - make e2e-examples
 		etcdtests 190 - make e2e-etcdtests
 		traces 30 - make e2e-traces
