@@ -12,6 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/backup"
 	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // sizeTimeout is how long a report waits for the database's size, which is read again after sizePeriod.
@@ -45,12 +46,28 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	opened := st.store
 	r.Name, r.Datastore, r.Generation = st.name, st.datastore, st.generation
 	st.mu.Unlock()
+	if s.certs != nil {
+		for _, v := range s.certs.State().Served {
+			r.Certificates = append(r.Certificates, conditions.Certificate{File: v.File, Expires: seconds(v.NotAfter)})
+		}
+	}
 	if opened == nil {
 		return r
 	}
 	r.Revision, r.Compacted = opened.Revision(), opened.Compacted()
 	r.Member, r.Leader = strconv.FormatUint(opened.Settings().MemberID, 16), strconv.FormatUint(opened.Leader(), 16)
-	r.Members = max(1, len(opened.Members()))
+	members := opened.Members()
+	r.Members, r.LagSeconds = max(1, len(members)), opened.Behind().Seconds()
+	for i := range members {
+		r.Replicas = append(r.Replicas, conditions.Replica{
+			ID: strconv.FormatUint(members[i].ID, 16), Name: members[i].Name,
+		})
+	}
+	for _, a := range opened.Alarms() {
+		r.Alarms = append(r.Alarms, conditions.Alarm{
+			Type: alarmType(a.Kind), Member: strconv.FormatUint(a.Member, 16),
+		})
+	}
 	if c := s.compacting.state(); c != nil {
 		r.Compaction = describe(c)
 	}
@@ -61,6 +78,17 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 		r.LastError = &conditions.DatabaseError{Time: seconds(f.At), Message: f.Err.Error()}
 	}
 	return r
+}
+
+// alarmType returns the name that etcd has for an alarm; clients may raise others by number.
+func alarmType(kind store.AlarmKind) string {
+	switch kind {
+	case store.AlarmNoSpace:
+		return "NOSPACE"
+	case store.AlarmCorrupt:
+		return "CORRUPT"
+	}
+	return strconv.Itoa(int(kind))
 }
 
 // describe returns a compactor's state for a report.
@@ -101,7 +129,10 @@ func (s *Server) fullReport(ctx context.Context) conditions.Report {
 		if err != nil {
 			return nil
 		}
-		size := &conditions.Size{Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys}
+		size := &conditions.Size{
+			Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys,
+			WAL: st.DBWAL,
+		}
 		if b, ok := s.backend.(backend.OnDisk); ok {
 			size.FreeDisk, _ = b.FreeDisk() // 0 if it is not known
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,13 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 	}
 	wantConditions(t, s, "Ready False NoSpace", "NoSpace True QuotaExceeded", "no DatabaseUnavailable",
 		"Programmed True Programmed")
+	var full sqlstore.Status
+	if err := json.Unmarshal([]byte(body(t, endpoint+"/status")), &full); err != nil {
+		t.Fatal(err)
+	}
+	if want := []sqlstore.Alarm{{Type: "NOSPACE", Member: full.Member}}; !slices.Equal(full.Alarms, want) {
+		t.Errorf("alarms %v, want %v", full.Alarms, want)
+	}
 	for path, want := range map[string]struct {
 		code int
 		part string
@@ -161,6 +169,13 @@ func TestStatusOfCertificates(t *testing.T) {
 	}
 	defer s.Close()
 	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "no CertificateExpiring")
+	var ends []string
+	for _, c := range s.Status(t.Context()).Certificates {
+		ends = append(ends, fmt.Sprint(c.File, time.Until(c.Expires).Round(day)))
+	}
+	if want := []string{files.Cert + "2400h0m0s", files.TrustedCA + "2400h0m0s"}; !slices.Equal(ends, want) {
+		t.Errorf("certificates %v, want %v", ends, want)
+	}
 	for _, c := range []struct {
 		what         string
 		file         string
@@ -477,7 +492,14 @@ func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})
 	unlock := pgserver.LockTable(t, dsn, "clock")
 	eventually(t, "behind", func() error {
-		return holds(s.Status(t.Context()), "WatchLagging True TailBehind")
+		now := s.Status(t.Context())
+		if err := holds(now, "WatchLagging True TailBehind"); err != nil {
+			return err
+		}
+		if now.LagSeconds < 5 || len(now.Replicas) != 1 || now.Replicas[0].ID != now.Member {
+			t.Errorf("a lag of %g s, replicas %v", now.LagSeconds, now.Replicas)
+		}
+		return nil
 	})
 	eventually(t, "of no use", func() error {
 		return holds(s.Status(t.Context()), "DatabaseUnavailable True ReadsTimeOut", "Ready False DatabaseUnavailable")

@@ -272,6 +272,7 @@ type Size struct {
 	// long a reader has kept the log from starting again from its beginning.
 	Log        int64
 	LogStalled time.Duration
+	WAL        int64 // what SQLite's write-ahead log takes in all, its normal size included; 0 on a database server
 }
 
 // PurgeResult is the progress of one step of physical compaction.

@@ -248,7 +248,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	}
 	defer p.b.releaseWriter()
 	mode := "RESTART"
-	if log, err := p.b.logSize(); err == nil && log > 0 {
+	if _, beyond, err := p.b.logSize(); err == nil && beyond > 0 {
 		mode = "TRUNCATE" // returns the space of a WAL that grew while it could not start again
 	}
 	w, ok = p.checkpoint(c, mode)

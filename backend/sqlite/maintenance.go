@@ -71,9 +71,9 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 	if err != nil {
 		return backend.Size{}, err
 	}
-	log, err := b.logSize()
+	wal, beyond, err := b.logSize()
 	return backend.Size{
 		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers),
-		Log: log, LogStalled: b.checkpoints.stall.lasts(time.Now()),
+		Log: beyond, LogStalled: b.checkpoints.stall.lasts(time.Now()), WAL: wal,
 	}, translate("read the size of the WAL", err)
 }

@@ -58,14 +58,14 @@ func (s *stall) lasts(now time.Time) time.Duration {
 	return now.Sub(s.since)
 }
 
-// logSize returns the bytes that the WAL takes on disk beyond what it may take.
-func (b *Backend) logSize() (int64, error) {
+// logSize returns the bytes that the WAL takes on disk, in all and beyond what it may take.
+func (b *Backend) logSize() (all, beyond int64, err error) {
 	info, err := os.Stat(b.path + "-wal")
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return max(0, info.Size()-2*b.checkpoints.limit), nil
+	return info.Size(), max(0, info.Size()-2*b.checkpoints.limit), nil
 }

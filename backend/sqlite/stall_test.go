@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func TestReaderThatStays(t *testing.T) {
 		s, err := b.Size(t.Context())
 		if err != nil || (s.LogStalled > 0) != stalled {
 			t.Errorf("%+v, %v", s, err)
+		}
+		if wal, err := os.Stat(b.path + "-wal"); err != nil || wal.Size() != s.WAL {
+			t.Errorf("%+v, but the log has %d bytes, %v", s, wal.Size(), err)
 		}
 		return s.Log
 	}

@@ -31,6 +31,15 @@ type Report struct {
 	Member  string `json:"member"`
 	Leader  string `json:"leader"`
 	Members int    `json:"members"`
+	// Replicas are the live replicas over Postgres, in order of their ids, including this one; empty on SQLite.
+	Replicas []Replica `json:"replicas,omitempty"`
+	// LagSeconds is the age of the latest moment before which every commit of any replica is known to be published on
+	// this server: about 1 at most in normal operation, 0 on SQLite.
+	LagSeconds float64 `json:"lagSeconds"`
+	// Alarms are the raised alarms, of all replicas.
+	Alarms []Alarm `json:"alarms,omitempty"`
+	// Certificates are those in use, empty without TLS.
+	Certificates []Certificate `json:"certificates,omitempty"`
 	// Compaction is the state of the compactor, nil until it runs.
 	Compaction *Compaction `json:"compaction,omitempty"`
 	// Backup is nil without continuous backups, and until they run.
@@ -39,6 +48,26 @@ type Report struct {
 	Size *Size `json:"size,omitempty"`
 	// LastError is the last commit that failed since the start, nil if none has.
 	LastError *DatabaseError `json:"lastError,omitempty"`
+}
+
+// Replica is a live replica. Its id is in hexadecimal.
+type Replica struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Alarm is a raised alarm: its type, NOSPACE or CORRUPT, or the number of another one, and the id, in hexadecimal, of
+// the member for which it is raised.
+type Alarm struct {
+	Type   string `json:"type"`
+	Member string `json:"member"`
+}
+
+// Certificate is a file that is in use, the server's own certificate or the authority of its clients, and when it
+// expires.
+type Certificate struct {
+	File    string    `json:"file"`
+	Expires time.Time `json:"expires"`
 }
 
 // Compaction is the state of the compactor on one server.
@@ -92,6 +121,8 @@ type Size struct {
 	Quota int64 `json:"quota"`
 	// FreeDisk is what the disk of a SQLite database has left, 0 on Postgres.
 	FreeDisk int64 `json:"freeDisk"`
+	// WAL is what the write-ahead log of a SQLite database takes besides Total, 0 on Postgres.
+	WAL int64 `json:"wal"`
 	// Keys is the number of keys.
 	Keys int64 `json:"keys"`
 }

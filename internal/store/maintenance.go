@@ -20,6 +20,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 		Waiting:   s.seq.queue.waiting(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
 		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogStalled: size.LogStalled,
+		DBWAL:     size.WAL,
 		OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }

@@ -213,6 +213,7 @@ type Status struct {
 	// what the database's log takes besides DBSize, beyond its normal size
 	DBLog        int64
 	DBLogStalled time.Duration // how long a reader has kept the log from restarting
+	DBWAL        int64         // what SQLite's log takes in all, 0 on Postgres
 	OpenReads    int
 	Keys         int64 // keys in the index: all live keys once it is complete
 	Waiting      int   // operations in the sequencer's queue

@@ -57,6 +57,9 @@ type Lag struct {
 	watch.Lag
 }
 
+// Behind returns [Lag].Tail.
+func (s *Store) Behind() time.Duration { return s.peers.behind() }
+
 // Lag measures how far the watches are behind, and counts those that have been behind for at least threshold. It
 // notices that a client receives nothing only by comparing two calls, so call it about once a second. It examines each
 // stream and at each watch that is catching up, and nothing is published while it does.

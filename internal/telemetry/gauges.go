@@ -70,6 +70,10 @@ var gauges = []gauge{
 		"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database uses, without free pages.",
 		func(s state) float64 { return float64(s.DBSizeInUse) }, true,
 	},
+	{
+		"sqlstore_wal_bytes", "Bytes of SQLite's write-ahead log, which the size does not include; 0 on Postgres.",
+		func(s state) float64 { return float64(s.DBWAL) }, true,
+	},
 	{"etcd_debugging_mvcc_keys_total", "Live keys.", func(s state) float64 { return float64(s.Keys) }, true},
 	{
 		"etcd_debugging_mvcc_current_revision", "The current revision.",
