@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -9,6 +10,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"time"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/recent"
 )
 
 //go:embed pages/*.html
@@ -28,6 +32,7 @@ type Console struct {
 	stopping context.Context
 	origins  *http.CrossOriginProtection
 	writes   bool
+	recent   *recent.Recorder
 }
 
 // Options configures a Console.
@@ -36,18 +41,23 @@ type Options struct {
 	Logger *slog.Logger
 	// Writes lets users put versions back and delete keys.
 	Writes bool
+	// SampleEvery is the time between two samples of the metrics. Default [recent.Interval].
+	SampleEvery time.Duration
 }
 
 // mostPages is how many pages are made at a time: a page may decode megabytes.
 const mostPages = 4
 
-// New returns a console over local, which serves the list/watch API and /status within the process, until ctx ends.
+// New returns a console over local, which serves the list/watch API, /status and /metrics within the process, until ctx
+// ends. It records the metrics until then.
 func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c := &Console{
 		api: api{local}, log: o.Logger, writes: o.Writes, origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 	}
+	c.recent = recent.New(c.api.metrics, cmp.Or(o.SampleEvery, recent.Interval), o.Logger)
+	go c.recent.Run(ctx)
 	for _, name := range []string{"overview", "browse", "object", "diff", "watch", "change", "failure"} {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
@@ -58,6 +68,8 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		})
 	}
 	c.page("GET /{$}", c.overview)
+	c.mux.HandleFunc("GET /recent.json", c.lastHour)
+	c.stream("GET /live", c.live)
 	c.page("GET /browse", c.browse)
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
