@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/console"
 )
 
 // post sends a form, and follows where the answer leads. Headers are as in get.
@@ -99,7 +101,7 @@ func TestForeignForms(t *testing.T) {
 // Without the setting there is no form, and no address that changes anything.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	s := serveWith(t, false)
+	s := serveWith(t, console.Options{})
 	first := s.put(web, configMap(3))
 	second := s.put(web, configMap(5))
 	q := url.QueryEscape(web)

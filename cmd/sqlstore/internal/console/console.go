@@ -18,6 +18,8 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
+// In static/uplot are the files of uPlot 1.6.32, as released, with their license.
+//
 //go:embed static
 var staticFiles embed.FS
 

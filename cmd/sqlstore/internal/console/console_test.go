@@ -18,7 +18,7 @@ func TestOverview(t *testing.T) {
 		strings.Contains(policy, "unsafe") {
 		t.Errorf("policy %q", policy)
 	}
-	for _, name := range []string{"console.css", "console.js"} {
+	for _, name := range []string{"console.css", "console.js", "overview.css", "overview.js", "uplot/uPlot.min.css"} {
 		p.want(200, "/static/"+name)
 		s.get("/static/" + name).want(200)
 	}

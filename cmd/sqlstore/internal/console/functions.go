@@ -24,6 +24,8 @@ var functions = template.FuncMap{
 		}
 		return humanize.Comma(n) + " keys"
 	},
+	"runbook": runbook,
+	"digits":  digits,
 	"when":    when,
 	"name":    name,
 	"short":   short,

@@ -44,20 +44,22 @@ type served struct {
 	server *sqlstore.Server
 	url    string
 	client *clientv3.Client
+	stop   context.CancelFunc // ends the console's context, as the server does when it begins to stop
 	log    *logged
 }
 
-func serve(t *testing.T) *served { return serveWith(t, true) }
+func serve(t *testing.T) *served { return serveWith(t, console.Options{Writes: true}) }
 
-// serveWith serves a console that may write, or may not.
-func serveWith(t *testing.T, writes bool) *served {
+// serveWith is serve with other options, whose log it sets.
+func serveWith(t *testing.T, o console.Options) *served {
 	t.Helper()
 	s := &served{t: t, log: &logged{}}
-	log := slog.New(slog.NewTextHandler(s.log, nil))
+	o.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	server, err := sqlstore.Start(t.Context(), sqlstore.Config{
-		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: log, BcryptCost: 4,
+		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: o.Logger, BcryptCost: 4,
 		Console: func(ctx context.Context, local http.Handler) http.Handler {
-			return console.New(ctx, local, console.Options{Logger: log, Writes: writes})
+			ctx, s.stop = context.WithCancel(ctx)
+			return console.New(ctx, local, o)
 		},
 	})
 	if err != nil {
@@ -68,6 +70,7 @@ func serveWith(t *testing.T, writes bool) *served {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(s.stop)
 	s.server, s.url = server, server.ConsoleEndpoints()[0]
 	s.client, err = clientv3.New(clientv3.Config{Endpoints: server.Endpoints()})
 	if err != nil {
