@@ -125,7 +125,7 @@ func testDown(t *testing.T, s *site) {
 	b.await(`document.getElementById("stale").hidden`)
 	s.cluster.Kubectl(t, nil, "create", "configmap", "after")
 	b.await(`document.getElementById("changes").innerText.includes("/registry/configmaps/default/after")`)
-	b.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING",
+	b.expect("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED_ENCODING",
 		http.StatusText(http.StatusServiceUnavailable))
 	b.clean("a server that was killed")
 }
