@@ -47,13 +47,11 @@ func (s *authentication) AuthDisable(ctx context.Context, _ *pb.AuthDisableReque
 // AuthStatus is for everybody, except with a token that has ended.
 func (s *authentication) AuthStatus(ctx context.Context, _ *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
 	state, err := s.engine.ConfirmAuth(ctx)
+	if err == nil {
+		err = state.Valid(auth.From(ctx))
+	}
 	if err != nil {
 		return nil, statusError(ctx, err)
-	}
-	if caller := auth.From(ctx); caller != (auth.Identity{}) {
-		if err := state.Known(caller); err != nil {
-			return nil, statusError(ctx, err)
-		}
 	}
 	return &pb.AuthStatusResponse{
 		Header: s.header(), Enabled: state.Enabled(), AuthRevision: state.Revision(),

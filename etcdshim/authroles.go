@@ -2,7 +2,6 @@ package etcdshim
 
 import (
 	"context"
-	"errors"
 
 	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -55,21 +54,17 @@ func (s *authentication) RoleRevokePermission(
 // RoleGet is for administrators, and for users about their own roles.
 func (s *authentication) RoleGet(ctx context.Context, r *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
 	state, err := s.engine.ConfirmAuth(ctx)
+	if err == nil {
+		err = state.CanSeeRole(auth.From(ctx), r.Role)
+	}
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	if err := refusedBut(ctx, state, func(caller string) bool { return state.HasRole(caller, r.Role) }); err != nil {
-		return nil, err
-	}
-	role, ok := state.Role(r.Role)
+	role, ok := state.Granted(r.Role)
 	if !ok {
 		return nil, statusError(ctx, auth.ErrRoleNotFound)
 	}
 	resp := &pb.AuthRoleGetResponse{Header: s.header()}
-	if role.Name == auth.Root { // it allows everything, whatever is granted to it
-		resp.Perm = []*authpb.Permission{{PermType: authpb.Permission_READWRITE, Key: []byte{}, RangeEnd: []byte{0}}}
-		return resp, nil
-	}
 	for _, p := range role.Permissions {
 		resp.Perm = append(resp.Perm, &authpb.Permission{
 			PermType: authpb.Permission_Type(p.Kind), Key: p.Key, RangeEnd: p.End,
@@ -91,15 +86,4 @@ func (s *authentication) RoleList(ctx context.Context, _ *pb.AuthRoleListRequest
 		resp.Roles = append(resp.Roles, r.Name)
 	}
 	return resp, nil
-}
-
-// refusedBut returns the error for a caller who is neither an administrator nor, by own, asks about what is the
-// caller's own.
-func refusedBut(ctx context.Context, state *auth.State, own func(caller string) bool) error {
-	caller := auth.From(ctx)
-	err := state.IsAdmin(caller)
-	if err == nil || !errors.Is(err, auth.ErrInvalidToken) && own(caller.User) {
-		return nil
-	}
-	return statusError(ctx, err)
 }

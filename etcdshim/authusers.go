@@ -111,11 +111,11 @@ func (s *authentication) UserRevokeRole(
 // UserGet is for administrators, and for users about themselves.
 func (s *authentication) UserGet(ctx context.Context, r *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
 	state, err := s.engine.ConfirmAuth(ctx)
+	if err == nil {
+		err = state.CanSeeUser(auth.From(ctx), r.Name)
+	}
 	if err != nil {
 		return nil, statusError(ctx, err)
-	}
-	if err := refusedBut(ctx, state, func(caller string) bool { return caller == r.Name }); err != nil {
-		return nil, err
 	}
 	u, ok := state.User(r.Name)
 	if !ok {

@@ -111,14 +111,14 @@ func (s *lease) LeaseTimeToLive(
 }
 
 func (s *lease) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
-	ids, err := s.engine.Leases(ctx)
+	all, err := s.engine.Leases(ctx)
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	resp := &pb.LeaseLeasesResponse{Header: s.header(), Leases: make([]*pb.LeaseStatus, len(ids))}
-	statuses := make([]pb.LeaseStatus, len(ids))
-	for i, id := range ids {
-		statuses[i].ID = id
+	resp := &pb.LeaseLeasesResponse{Header: s.header(), Leases: make([]*pb.LeaseStatus, len(all))}
+	statuses := make([]pb.LeaseStatus, len(all))
+	for i := range all {
+		statuses[i].ID = all[i].ID
 		resp.Leases[i] = &statuses[i]
 	}
 	return resp, nil

@@ -117,7 +117,9 @@ func prefixLen(key []byte, prefix int) int {
 
 // first returns the row of the first key from start, nil if there is none.
 func (t *tree) first(ctx context.Context, start []byte) (*store.Row, error) {
-	res, err := t.read(ctx, &store.RangeRequest{Key: start, End: t.end, Limit: 1, KeysOnly: true, NoCount: true})
+	res, err := t.read(ctx, &store.RangeRequest{
+		Key: start, End: t.end, Limit: 1, KeysOnly: true, KeepLease: true, NoCount: true,
+	})
 	if err != nil || len(res.Rows) == 0 {
 		return nil, err
 	}

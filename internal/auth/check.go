@@ -1,5 +1,7 @@
 package auth
 
+import "errors"
+
 // CanRead reports whether id may read the keys [key, end), with etcd's meaning of an empty end and of one of one NUL
 // byte. Errors: [ErrUserEmpty], [ErrOldRevision], [ErrInvalidToken], [ErrPermissionDenied].
 func (s *State) CanRead(id Identity, key, end []byte) error { return s.can(id, key, end, false) }
@@ -82,6 +84,35 @@ func (s *State) IsAdmin(id Identity) error {
 		return ErrPermissionDenied
 	}
 	return nil
+}
+
+// Valid reports whether id may see what anybody may: it has no credentials, or some that are still valid. Errors:
+// [ErrInvalidToken].
+func (s *State) Valid(id Identity) error {
+	if id == (Identity{}) {
+		return nil
+	}
+	return s.Known(id)
+}
+
+// CanSeeUser reports whether id may see the roles of a user: administrators see all users, others see themselves.
+// Errors: those of IsAdmin.
+func (s *State) CanSeeUser(id Identity, name string) error {
+	return s.canSee(id, id.User == name)
+}
+
+// CanSeeRole reports whether id may see the permissions of a role: administrators see all roles, others see their own.
+// Errors: those of IsAdmin.
+func (s *State) CanSeeRole(id Identity, role string) error {
+	return s.canSee(id, s.HasRole(id.User, role))
+}
+
+func (s *State) canSee(id Identity, own bool) error {
+	err := s.IsAdmin(id)
+	if err != nil && own && !errors.Is(err, ErrInvalidToken) {
+		return nil
+	}
+	return err
 }
 
 // CanWatch reports whether a watch that id created may go on. A signed token need not be renewed for it. Errors: those

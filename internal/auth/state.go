@@ -104,6 +104,15 @@ func (s *State) Role(name string) (r Role, ok bool) {
 	return Role{}, false
 }
 
+// Granted returns what a role allows; ok is false if there is none of that name. The role root allows everything,
+// whatever is granted to it.
+func (s *State) Granted(name string) (r Role, ok bool) {
+	if r, ok = s.Role(name); ok && name == Root {
+		r.Permissions = []Permission{{Kind: ReadWrite, Key: []byte{}, End: []byte{0}}}
+	}
+	return r, ok
+}
+
 // Users returns all users in the order of their names.
 func (s *State) Users() []User {
 	all := make([]User, 0, len(s.users))

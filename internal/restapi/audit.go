@@ -8,6 +8,9 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
+// namedIn says what the name in a path is, as in the entries of etcd's API.
+var namedIn = map[kind]string{aLease: "lease", aUser: "name", aRole: "role"}
+
 // report writes the request to the audit log: a watch when its answer begins, others when it is complete. Every request
 // with a password is a login; those that fail belong to the level of writes.
 func (c *call) report() {
@@ -24,8 +27,12 @@ func (c *call) report() {
 	if c.to.kind == aCollection || c.to.kind == aTree {
 		e.End = store.PrefixEnd(c.to.key)
 	}
-	if c.failedLogin != "" {
+	what, named := namedIn[c.to.kind]
+	switch {
+	case c.failedLogin != "":
 		e.Details = []slog.Attr{slog.String("name", c.failedLogin)}
+	case named:
+		e.Details = []slog.Attr{slog.String(what, c.to.name)}
 	}
 	switch {
 	case c.problem != nil:

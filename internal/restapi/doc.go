@@ -8,6 +8,12 @@
 //	DELETE /v1/objects/<key>
 //	GET    /v1/tree/<prefix>             one level of the tree of keys, in chunks: keys, and longer prefixes with the
 //	                                     number of their keys
+//	GET    /v1/leases                    the leases, in chunks
+//	GET    /v1/leases/<id>               one lease and its keys; the id is in hexadecimal
+//	GET    /v1/alarms                    the alarms that are raised
+//	GET    /v1/users, /v1/roles          the users and the roles, in chunks
+//	GET    /v1/users/<name>              one user; /v1/roles/<name> is one role
+//	GET    /v1/auth                      whether callers need a user
 //	GET    /openapi.json                 the description of the API
 //
 // Its guarantees:
@@ -21,7 +27,9 @@
 //  5. Requests are parsed with the same table (operations.go) that generates the OpenAPI description.
 //  6. An object's resource version is its ETag: If-Match and If-None-Match are honoured where there is one, and refused
 //     elsewhere.
-//  7. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of
+//  7. Leases, alarms, users and roles are shown to those who may see them over etcd's API, by the same checks. The
+//     hashes of passwords are never shown.
+//  8. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of
 //     a slow watch (package store), and how long a client may take to read.
 //
 // Package paging decides which revision a read uses, handles continue tokens, and what happens to compacted revisions.

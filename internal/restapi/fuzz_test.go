@@ -177,7 +177,7 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, objectsPath, nil)
 		r.URL.RawQuery = query
-		for _, on := range []kind{aKey, aCollection, theOpenAPI} {
+		for _, on := range []kind{aKey, aCollection, theLeases, aUser, theOpenAPI} {
 			op, err := find(on, r)
 			var o options
 			if err == nil {

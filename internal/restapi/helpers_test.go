@@ -147,7 +147,7 @@ type statusJSON struct {
 }
 
 type metaJSON struct {
-	Key, KeyBase64, Namespace, Name, ResourceVersion, CreateRevision string
+	Key, KeyBase64, Namespace, Name, ResourceVersion, CreateRevision, Lease string
 
 	Annotations map[string]string
 }

@@ -159,7 +159,7 @@ func (c *call) history(ctx context.Context) error {
 
 // appendVersion appends an object with the time of its commit, if that is known.
 func (c *call) appendVersion(ctx context.Context, b []byte, r *store.Row) ([]byte, error) {
-	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision)
+	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision, r.Lease)
 	switch found, _, err := c.s.engine.WrittenAt(ctx, r.ModRevision); {
 	case err == nil:
 		b = append(b, `,"committedAt":"`...)

@@ -31,7 +31,7 @@ func (c *call) identify() error {
 	}
 	c.caller = id.User
 	ctx := auth.With(c.r.Context(), id)
-	if c.s.engine.Auth().Known(id) != nil { // which may be out of date
+	if !c.op.open && c.s.engine.Auth().Known(id) != nil { // which may be out of date
 		if err := c.s.engine.CheckUser(ctx); err != nil {
 			return err
 		}
@@ -135,6 +135,10 @@ func unauthorized(message string) *status {
 }
 
 func (c *call) forbidden() *status {
+	what := c.to.key
+	if what == nil {
+		what = []byte(c.r.URL.Path)
+	}
 	return failure(http.StatusForbidden, reasonForbidden,
-		fmt.Sprintf("user %q may not %s %q", c.caller, c.verb, c.to.key)).named(c.to.key)
+		fmt.Sprintf("user %q may not %s %q", c.caller, c.verb, what)).named(what)
 }

@@ -17,21 +17,15 @@ const maxDepth = 100
 
 // appendItem appends an object as JSON. oneLine keeps it free of line breaks.
 func appendItem(b []byte, r *store.Row, oneLine bool) []byte {
-	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision)
+	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision, r.Lease)
 	b = append(b, ',')
 	b = appendValue(b, r.Value, oneLine)
 	return append(b, '}')
 }
 
-// appendMetadata appends an object up to and including its metadata, without the closing brace.
-func appendMetadata(b, key []byte, version, created int64) []byte {
-	b = append(b, `{"metadata":{"key":`...)
-	b = appendString(b, key)
-	if !utf8.Valid(key) {
-		b = append(b, `,"keyBase64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, key)
-		b = append(b, '"')
-	}
+// appendMetadata appends an object up to and including its metadata, without the closing brace. lease is 0 for none.
+func appendMetadata(b, key []byte, version, created, lease int64) []byte {
+	b = appendBytes(append(b, `{"metadata":{`...), "key", key)
 	cut := bytes.LastIndexByte(key, '/') + 1
 	b = append(b, `,"namespace":`...)
 	b = appendString(b, key[:cut])
@@ -41,7 +35,22 @@ func appendMetadata(b, key []byte, version, created int64) []byte {
 	b = strconv.AppendInt(b, version, 10)
 	b = append(b, `","createRevision":"`...)
 	b = strconv.AppendInt(b, created, 10)
+	if lease != 0 {
+		b = appendLeaseID(append(b, `","lease":"`...), lease)
+	}
 	return append(b, `"}`...)
+}
+
+// appendBytes appends a member with a text of any bytes, and, if they are not UTF-8, one with their base64.
+func appendBytes(b []byte, name string, text []byte) []byte {
+	b = append(append(append(b, '"'), name...), `":`...)
+	b = appendString(b, text)
+	if !utf8.Valid(text) {
+		b = append(append(append(b, `,"`...), name...), `Base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, text)
+		b = append(b, '"')
+	}
+	return b
 }
 
 // appendValue appends the member that holds a value.

@@ -10,20 +10,36 @@ import (
 var paths = []struct {
 	on         kind
 	path, name string
-	parameter  string
+	parameter  string // in the path
 }{
 	{aKey, objectsPath + "{key}", "", "key"},
 	{aCollection, objectsPath + "{prefix}/", "", "prefix"},
 	{aCollection, objectsPath, "All", ""},
 	{aTree, treePath + "{prefix}", "", "prefix"},
 	{aTree, treePath, "All", ""},
+	{theLeases, leasesPath, "", ""},
+	{aLease, leasesPath + "/{id}", "", "id"},
+	{theAlarms, alarmsPath, "", ""},
+	{theUsers, usersPath, "", ""},
+	{aUser, usersPath + "/{name}", "", "name"},
+	{theRoles, rolesPath, "", ""},
+	{aRole, rolesPath + "/{name}", "", "name"},
+	{theAuth, authPath, "", ""},
 	{theOpenAPI, openapiPath, "", ""},
+}
+
+const keyInPath = "The key as it is, including slashes, or percent-encoded."
+
+// inPaths describe the parameters of paths.
+var inPaths = map[string]string{
+	"key": keyInPath, "prefix": keyInPath, "id": "The id of the lease in hexadecimal, as etcdctl prints it.",
+	"name": "The name, percent-encoded where it needs to be.",
 }
 
 // errorsOfAll are the codes that any operation may return.
 var errorsOfAll = []int{400, 405, 408, 429, 500, 503, 504}
 
-// errorsOfCallers are the codes of operations on objects if authentication is enabled.
+// errorsOfCallers are the codes of operations, except for the description, if authentication is enabled.
 var errorsOfCallers = []int{http.StatusUnauthorized, http.StatusForbidden}
 
 // security describes how callers authenticate, if they must: one of these is enough.
@@ -47,7 +63,7 @@ func describe(o *Options) []byte {
 		if p.parameter != "" {
 			item["parameters"] = []schemaOf{{
 				"name": p.parameter, "in": "path", "required": true, "schema": stringSchema,
-				"description": "The key as it is, including slashes, or percent-encoded.",
+				"description": inPaths[p.parameter],
 			}}
 		}
 		for i := range operations {
@@ -62,7 +78,8 @@ func describe(o *Options) []byte {
 		"info": schemaOf{
 			"title": "sqlstore's list/watch API", "version": o.version(),
 			// OpenAPI 3.0 has no security scheme for client certificates
-			"description": "Objects by key, at resource versions, as Kubernetes lists and watches them. While " +
+			"description": "Objects by key, at resource versions, as Kubernetes lists and watches them; and, for " +
+				"reading, leases, alarms, users and roles. While " +
 				"etcd's authentication is enabled, a request needs a user: by name and password (Basic), by a token " +
 				"(Bearer), or, where the server requires client certificates, by the common name of the client's. " +
 				"Requests without one get 401, and those that the user's roles do not allow get 403.",

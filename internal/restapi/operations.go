@@ -19,6 +19,7 @@ type operation struct {
 	body    schemaOf         // of a request, nil for none
 	raw     bool             // the body may be the value itself
 	answers map[int]schemaOf // by code, without errors that every operation may return
+	open    bool             // to callers without a user, even if authentication is enabled
 	serve   func(*call) error
 }
 
@@ -88,6 +89,51 @@ func init() {
 			413: statusSchema, 415: statusSchema,
 		},
 		serve: (*call).delete,
+	}, {
+		id: "leases", verb: verbList, method: http.MethodGet, on: theLeases,
+		summary: "List the leases in order of their ids, at most 500 in one chunk. A chunk shows those that exist " +
+			"when it is made.",
+		params:  []parameter{limit, continueToken},
+		answers: map[int]schemaOf{200: leasesSchema},
+		serve:   (*call).leases,
+	}, {
+		id: "lease", verb: verbGet, method: http.MethodGet, on: aLease,
+		summary: "Read a lease, with at most 500 of its keys, in byte order.",
+		params:  []parameter{leaseKeys},
+		answers: map[int]schemaOf{200: leaseSchema, 404: statusSchema},
+		serve:   (*call).lease,
+	}, {
+		id: "alarms", verb: verbList, method: http.MethodGet, on: theAlarms,
+		summary: "List the alarms that are raised.",
+		answers: map[int]schemaOf{200: alarmsSchema},
+		serve:   (*call).alarms,
+	}, {
+		id: "users", verb: verbList, method: http.MethodGet, on: theUsers,
+		summary: "List the users in order of their names, at most 500 in one chunk.",
+		params:  []parameter{limit, continueToken},
+		answers: map[int]schemaOf{200: usersSchema},
+		serve:   (*call).users,
+	}, {
+		id: "user", verb: verbGet, method: http.MethodGet, on: aUser,
+		summary: "Read a user. Without administrator's rights, only one's own.",
+		answers: map[int]schemaOf{200: userSchema, 404: statusSchema},
+		serve:   (*call).user,
+	}, {
+		id: "roles", verb: verbList, method: http.MethodGet, on: theRoles,
+		summary: "List the roles in order of their names, at most 500 in one chunk.",
+		params:  []parameter{limit, continueToken},
+		answers: map[int]schemaOf{200: rolesSchema},
+		serve:   (*call).roles,
+	}, {
+		id: "role", verb: verbGet, method: http.MethodGet, on: aRole,
+		summary: "Read a role. Without administrator's rights, only one's own.",
+		answers: map[int]schemaOf{200: roleSchema, 404: statusSchema},
+		serve:   (*call).role,
+	}, {
+		id: "auth", verb: verbGet, method: http.MethodGet, on: theAuth, open: true,
+		summary: "Whether authentication is enabled. It is for everybody.",
+		answers: map[int]schemaOf{200: authSchema},
+		serve:   (*call).auth,
 	}, {
 		id: "openapi", verb: "openapi", method: http.MethodGet, on: theOpenAPI,
 		summary: "This description.",

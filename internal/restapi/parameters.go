@@ -21,6 +21,7 @@ type options struct {
 	initial   *bool
 	bookmarks bool
 	history   bool
+	keys      *bool         // nil if not given
 	at        time.Time     // zero if not given
 	timeout   time.Duration // 0 means none
 

@@ -2,9 +2,12 @@ package restapi_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
@@ -53,6 +56,35 @@ func TestReplicas(t *testing.T) {
 	compact(t, a, 23)
 	b.do("GET", "/v1/objects/p/?watch=true&resourceVersion=21", "").want(410, "Expired")
 	b.watch("/v1/objects/p/?watch=true&resourceVersion=22").want("DELETED p/k@23")
+}
+
+// What one replica has acknowledged of leases, users and alarms, the other one shows.
+func TestReplicasShowTheSame(t *testing.T) {
+	t.Parallel()
+	a, b := replicas(t)
+	for i := range 5 {
+		id := int64(i + 1)
+		a.grant(id, time.Hour, fmt.Sprint("k", i))
+		var l leaseJSON
+		b.do("GET", fmt.Sprintf("/v1/leases/%x", id), "").want(200, "").decode(&l)
+		if l.Keys != 1 || l.RemainingTTL < 1800 || l.RemainingTTL > 3600 {
+			t.Errorf("%+v", l)
+		}
+		all := strings.Fields(listOf(b, "/v1/leases", 2, func(l leaseJSON) string { return fmt.Sprint(l.ID, l.Keys) }))
+		if len(all) != i+1 || all[i] != fmt.Sprintf("%016x1", id) {
+			t.Errorf("after %d leases: %s", i+1, all)
+		}
+		name := fmt.Sprint("user", i)
+		a.change(auth.AddUser{Name: name, NoPassword: true})
+		b.do("GET", "/v1/users/"+name, "").want(200, "")
+		alarm := store.Alarm{Member: uint64(i + 1), Kind: 7}
+		if err := a.store.RaiseAlarm(t.Context(), alarm); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.do("GET", "/v1/alarms", "").want(200, ""); strings.Count(got.body, `"type":"7"`) != i+1 {
+			t.Errorf("after %d alarms: %s", i+1, got.body)
+		}
+	}
 }
 
 func TestListAndWatchAreTheStateOnReplicas(t *testing.T) {

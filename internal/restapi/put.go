@@ -49,7 +49,8 @@ func (c *call) put() error {
 	if !update {
 		return c.answerItem(http.StatusCreated, row)
 	}
-	row.CreateRevision = res.Results[0].Put.Prev.CreateRevision
+	prev := res.Results[0].Put.Prev
+	row.CreateRevision, row.Lease = prev.CreateRevision, prev.Lease
 	return c.answerItem(http.StatusOK, row)
 }
 

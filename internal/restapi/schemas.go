@@ -1,5 +1,7 @@
 package restapi
 
+import "maps"
+
 // schemaOf is a part of the description, in OpenAPI 3.0's JSON Schema.
 type schemaOf map[string]any
 
@@ -22,6 +24,14 @@ var (
 	statusSchema  = ref("Status")
 	putSchema     = ref("ObjectPut")
 	deleteSchema  = ref("DeleteOptions")
+	leasesSchema  = ref("LeaseList")
+	leaseSchema   = ref("Lease")
+	alarmsSchema  = ref("AlarmList")
+	usersSchema   = ref("UserList")
+	userSchema    = ref("User")
+	rolesSchema   = ref("RoleList")
+	roleSchema    = ref("Role")
+	authSchema    = ref("AuthStatus")
 )
 
 func members(doc string, required []string, properties schemaOf) schemaOf {
@@ -54,10 +64,12 @@ func schemas() schemaOf {
 		"name":            described(stringSchema, "The part of the key after its last slash."),
 		"resourceVersion": described(versionSchema, "The version of the write that produced this state."),
 		"createRevision":  described(versionSchema, "The version of the write that created the object."),
+		"lease": described(leaseIDSchema, "The lease that the key is attached to; absent if there is none. A PUT "+
+			"ignores it: an update leaves it as it is."),
 	}
-	all := []string{"key", "namespace", "name", "resourceVersion", "createRevision"}
-	return schemaOf{
-		"ObjectMeta": members("The metadata of an object.", all, metadata),
+	required := []string{"key", "namespace", "name", "resourceVersion", "createRevision"}
+	all := schemaOf{
+		"ObjectMeta": members("The metadata of an object.", required, metadata),
 		"Object": members("An object. It has value or valueBase64, except in the DELETED event of a state that has "+
 			"been compacted.", []string{"metadata"},
 			schemaOf{"metadata": ref("ObjectMeta"), "value": value, "valueBase64": encoded}),
@@ -149,4 +161,6 @@ func schemas() schemaOf {
 				}),
 			}),
 	}
+	maps.Copy(all, serverSchemas())
+	return all
 }

@@ -190,6 +190,10 @@ var errorTable = []struct {
 		"the database refused the contents of the request",
 		0,
 	},
+	{
+		store.ErrTxnTooLarge, http.StatusServiceUnavailable, reasonUnavailable,
+		"the lease has too many keys to list while the server still loads its index: try again", 1,
+	},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{store.ErrWatchClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},

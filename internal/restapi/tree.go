@@ -1,10 +1,8 @@
 package restapi
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/sqlstore/sqlstore/paging"
 )
@@ -49,12 +47,8 @@ func (c *call) tree() error {
 
 func appendEntry(b []byte, e *paging.TreeEntry) []byte {
 	if e.Row != nil {
-		return append(appendMetadata(b, e.Name, e.Row.ModRevision, e.Row.CreateRevision), '}')
+		return append(appendMetadata(b, e.Name, e.Row.ModRevision, e.Row.CreateRevision, e.Row.Lease), '}')
 	}
-	b = appendString(append(b, `{"prefix":`...), e.Name)
-	if !utf8.Valid(e.Name) {
-		b = base64.StdEncoding.AppendEncode(append(b, `,"prefixBase64":"`...), e.Name)
-		b = append(b, '"')
-	}
+	b = appendBytes(append(b, '{'), "prefix", e.Name)
 	return append(strconv.AppendInt(append(b, `,"keys":`...), e.Keys, 10), '}')
 }

@@ -276,11 +276,11 @@ func appendEvent(b []byte, e *store.Event) []byte {
 	switch {
 	case r.Deleted:
 		b = append(b, `{"type":"DELETED","object":`...)
-		created := int64(0)
+		created, lease := int64(0), int64(0)
 		if e.Prev != nil {
-			created = e.Prev.CreateRevision
+			created, lease = e.Prev.CreateRevision, e.Prev.Lease
 		}
-		b = appendMetadata(b, r.Key, r.ModRevision, created)
+		b = appendMetadata(b, r.Key, r.ModRevision, created, lease)
 		if e.Prev != nil {
 			b = append(b, ',')
 			b = appendValue(b, e.Prev.Value, true)

@@ -164,9 +164,10 @@ type LeaseStats struct {
 // LeaseStats returns the numbers of renewals and of leases that ended because nobody renewed them.
 func (s *Store) LeaseStats() LeaseStats { return s.lessor.counted() }
 
-// Leases returns the ids of all leases, ordered by the time they have left, shortest first. When it returns, a lease
-// that is missing because it was revoked is gone at [Store.Revision], too. Errors: those of the backend.
-func (s *Store) Leases(ctx context.Context) ([]int64, error) {
+// Leases returns all leases, ordered by the time they have left, shortest first. Callers share the slice and must not
+// change it. When it returns, a lease that is missing because it was revoked is gone at [Store.Revision], too. Errors:
+// [auth.ErrPermissionDenied] for a caller who may not read all keys of all leases, those of the backend.
+func (s *Store) Leases(ctx context.Context) ([]Lease, error) {
 	all, err := s.lessor.all(ctx)
 	if err == nil {
 		err = s.confirm(ctx)
@@ -181,7 +182,25 @@ func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	if err := s.mayUse(ctx, ids, (*auth.State).CanRead); err != nil {
 		return nil, err
 	}
-	return ids, nil
+	return all, nil
+}
+
+// CountLeaseKeys returns how many keys each of the leases has, for callers who may list the leases. While a large batch
+// is being applied, it may count keys that the batch detaches. Errors: [ErrTxnTooLarge], those of the sequencer.
+func (s *Store) CountLeaseKeys(ctx context.Context, leases []Lease) ([]int, error) {
+	counts := make([]int, len(leases))
+	for i := range leases {
+		n, complete := s.index.CountLeaseKeys(leases[i].ID)
+		if !complete {
+			keys, _, err := s.knownLeaseKeys(ctx, leases[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			n = len(keys)
+		}
+		counts[i] = n
+	}
+	return counts, nil
 }
 
 // byRemaining sorts leases by the time they have left, shortest first.

@@ -69,7 +69,10 @@ type revokeOperation struct {
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
-func (o *revokeOperation) keysScanned(x *index.Index) int64 { return int64(x.CountLeaseKeys(o.id)) }
+func (o *revokeOperation) keysScanned(x *index.Index) int64 {
+	n, _ := x.CountLeaseKeys(o.id)
+	return int64(n)
+}
 
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 

@@ -66,8 +66,8 @@ func TestLeaseExpires(t *testing.T) {
 		if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
 			t.Errorf("renewing an expired lease returned %v", err)
 		}
-		if ids, err := s.Leases(within(t)); err != nil || len(ids) != 1 || ids[0] != 2 {
-			t.Errorf("leases left: %v, %v", ids, err)
+		if left, err := s.Leases(within(t)); err != nil || len(left) != 1 || left[0].ID != 2 {
+			t.Errorf("leases left: %v, %v", left, err)
 		}
 	})
 }

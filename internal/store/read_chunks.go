@@ -71,7 +71,7 @@ func (s *Store) chunk(
 	for i := range found {
 		rows[i] = &found[i]
 		if req.KeysOnly {
-			rows[i] = keyOnly(rows[i])
+			rows[i] = req.keyOnly(rows[i])
 		}
 	}
 	return rows, more, nil

@@ -29,7 +29,7 @@ func (s *Store) firstRows(
 	out := make([]*Row, len(items))
 	if req.KeysOnly {
 		for i, it := range items {
-			out[i] = keyOnly(&it.Row)
+			out[i] = req.keyOnly(&it.Row)
 		}
 		return cut(out, bytes), nil
 	}
@@ -109,8 +109,10 @@ func (s *Store) fetch(
 }
 
 // keyOnly returns the row as keys_only shows it: like etcd, it leaves out the lease, too.
-func keyOnly(r *Row) *Row {
-	k := *r
-	k.Value, k.Lease = nil, 0
+func (r *RangeRequest) keyOnly(row *Row) *Row {
+	k := *row
+	if k.Value = nil; !r.KeepLease {
+		k.Lease = 0
+	}
 	return &k
 }

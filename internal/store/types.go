@@ -46,6 +46,8 @@ type RangeRequest struct {
 	Serializable bool
 	KeysOnly     bool
 	CountOnly    bool
+	// KeepLease leaves the rows of KeysOnly their leases, which those of etcd's keys_only do not have.
+	KeepLease bool
 	// NoCount skips counting the rows beyond the limit, for callers that know the count already.
 	NoCount                    bool
 	MinModRev, MaxModRev       int64

@@ -2,11 +2,11 @@ package index
 
 import "slices"
 
-// CountLeaseKeys returns how many keys of a lease are in the index.
-func (x *Index) CountLeaseKeys(id int64) int {
+// CountLeaseKeys returns how many keys of a lease are in the index, and whether the index is complete.
+func (x *Index) CountLeaseKeys(id int64) (n int, complete bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.leases[id])
+	return len(x.leases[id]), x.complete
 }
 
 // AppendLeaseKeys appends up to limit keys of a lease that are in the index, in no particular order.

@@ -45,14 +45,22 @@ func load(t *testing.T, url string) *openapi3.T {
 	return doc
 }
 
-// template is the path of the description that matches a request, "" for none.
+// template is the path that a request matches if it is described.
 func template(path string) string {
+	for prefix, name := range map[string]string{
+		"/v1/tree/": "{prefix}", "/v1/leases/": "{id}", "/v1/users/": "{name}", "/v1/roles/": "{name}",
+	} {
+		switch rest, ok := strings.CutPrefix(path, prefix); {
+		case ok && rest != "":
+			return prefix + name
+		case ok:
+			return prefix
+		}
+	}
 	key, ok := strings.CutPrefix(path, "/v1/objects/")
 	switch {
-	case path == "/openapi.json":
-		return path
 	case !ok:
-		return ""
+		return path
 	case key == "":
 		return "/v1/objects/"
 	case strings.HasSuffix(key, "/"):

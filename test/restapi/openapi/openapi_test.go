@@ -113,6 +113,17 @@ func TestAnswersToWrites(t *testing.T) {
 		{"GET", "/v1/objects/", "", "", 200},
 		{"GET", "/v1/objects/a/", "", "", 200},
 		{"GET", "/v1/objects/a/?history=true", "", "", 400},
+		{"GET", "/v1/tree/", "", "", 200},
+		{"GET", "/v1/tree/a/?limit=1", "", "", 200},
+		{"GET", "/v1/leases", "", "", 200},
+		{"GET", "/v1/leases/7", "", "", 404},
+		{"GET", "/v1/leases/x", "", "", 400},
+		{"GET", "/v1/alarms", "", "", 200},
+		{"GET", "/v1/users?limit=1", "", "", 200},
+		{"GET", "/v1/users/x", "", "", 404},
+		{"GET", "/v1/roles", "", "", 200},
+		{"GET", "/v1/roles/x", "", "", 404},
+		{"GET", "/v1/auth", "", "", 200},
 		{"GET", "/openapi.json", "", "", 200},
 		{"GET", "/elsewhere", "", "", 404},
 		{"POST", "/v1/objects/a/k", "", "", 405},
@@ -134,7 +145,7 @@ func TestAnswersToWrites(t *testing.T) {
 func TestDescriptionIsInStep(t *testing.T) {
 	_, url, c := serve(t)
 	for path, item := range c.doc.Paths.Map() {
-		at := url + strings.NewReplacer("{key}", "a/k", "{prefix}", "a").Replace(path)
+		at := url + strings.NewReplacer("{key}", "a/k", "{prefix}", "a", "{id}", "7", "{name}", "x").Replace(path)
 		allow := []string{}
 		for method := range item.Operations() {
 			allow = append(allow, method)
