@@ -114,9 +114,13 @@ func (w *world) checkRestored(s *Source, revision int64) {
 	if !maps.Equal(got, w.now) {
 		t.Errorf("restored %v, want %v", got, w.now)
 	}
-	ids, err := restored.Leases(t.Context())
+	leases, err := restored.Leases(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	var ids []int64
+	for _, l := range leases {
+		ids = append(ids, l.ID)
 	}
 	slices.Sort(ids)
 	want := slices.Sorted(slices.Values(w.leases))

@@ -133,11 +133,15 @@ type metadata struct {
 	KeyBase64       []byte `json:"keyBase64"` // if the key is not UTF-8
 	ResourceVersion int64  `json:"resourceVersion,string"`
 	CreateRevision  int64  `json:"createRevision,string"`
+	Lease           string `json:"lease"` // its id in hexadecimal, "" for none
 }
 
-func (m *metadata) key() string {
-	if m.KeyBase64 != nil {
-		return string(m.KeyBase64)
+func (m *metadata) key() string { return bytesOr(m.KeyBase64, m.Key) }
+
+// bytesOr returns a text of the API, of which it has the bytes too if they are not UTF-8.
+func bytesOr(raw []byte, text string) string {
+	if raw != nil {
+		return string(raw)
 	}
-	return m.Key
+	return text
 }

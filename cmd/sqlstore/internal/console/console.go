@@ -50,6 +50,11 @@ type Options struct {
 // mostPages is how many pages are made at a time: a page may decode megabytes.
 const mostPages = 4
 
+// templates are the files of the pages.
+var templates = []string{
+	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "change", "failure",
+}
+
 // New returns a console over local, which serves the list/watch API, /status and /metrics within the process, until ctx
 // ends. It records the metrics until then.
 func New(ctx context.Context, local http.Handler, o Options) *Console {
@@ -60,7 +65,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	}
 	c.recent = recent.New(c.api.metrics, cmp.Or(o.SampleEvery, recent.Interval), o.Logger)
 	go c.recent.Run(ctx)
-	for _, name := range []string{"overview", "browse", "object", "diff", "watch", "change", "failure"} {
+	for _, name := range templates {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}
@@ -75,6 +80,10 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c.page("GET /browse", c.browse)
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
+	c.page("GET /leases", c.leases)
+	c.page("GET /lease", c.lease)
+	c.page("GET /users", c.users)
+	c.page("GET /alarms", c.alarms)
 	c.page("GET /go", c.jump)
 	c.mux.HandleFunc("GET /suggest", c.suggest)
 	c.page("GET /watch", c.watch)

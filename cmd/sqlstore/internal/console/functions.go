@@ -39,6 +39,7 @@ var functions = template.FuncMap{
 		}
 		return min(100*part/of, 100)
 	},
+	"duration": duration,
 }
 
 // when returns a time for people, in UTC.

@@ -33,6 +33,7 @@ type shown struct {
 	Older  bool     // there are versions that the page does not show
 	Shown  *version // nil if there was none at the point
 	Newest bool
+	Lease  *lease // of the newest version, nil if it has none or that has ended
 	Kind   string
 	Format kubeobject.Format
 	Text   string
@@ -78,6 +79,11 @@ func (c *Console) object(r *http.Request) (view, error) {
 	s.Newest = newest != nil && s.Shown != nil && newest.Revision == s.Shown.Revision
 	if s.Shown != nil && !s.Shown.Deleted() {
 		c.value(r, &s)
+	}
+	if s.Newest {
+		if s.Lease, err = c.leaseOf(r, s.Shown); err != nil {
+			return view{}, err
+		}
 	}
 	return view{page: "object", title: s.Key, data: &s}, nil
 }

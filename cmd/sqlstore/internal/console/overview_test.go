@@ -180,17 +180,7 @@ func TestOverviewOfAFullDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := member.Members[0].ID
-	if err := s.raise(id); err != nil {
-		t.Fatal(err)
-	}
+	s.raise(id, pb.AlarmType_NOSPACE)
 	s.get("/").want(200, "Alarms<td class=\"text\">NOSPACE of "+strconv.FormatUint(id, 16), "See SqlstoreNoSpace in",
 		`<tr class="bad"><th scope="row">NoSpace`).without("SqlstoreNotReady")
-}
-
-// raise raises the alarm NOSPACE.
-func (s *served) raise(member uint64) error {
-	_, err := pb.NewMaintenanceClient(s.client.ActiveConnection()).Alarm(s.within(), &pb.AlarmRequest{
-		Action: pb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: pb.AlarmType_NOSPACE,
-	})
-	return err
 }

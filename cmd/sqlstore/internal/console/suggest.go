@@ -28,6 +28,9 @@ var places = []suggestion{
 	{Text: "Overview", Href: "/"},
 	{Text: "Browse", Href: "/browse"},
 	{Text: "Watch", Href: "/watch"},
+	{Text: "Leases", Href: "/leases"},
+	{Text: "Users", Href: "/users"},
+	{Text: "Alarms", Href: "/alarms"},
 }
 
 // suggest answers what is typed into the search field: pages and kinds whose names contain it, and what begins with it.

@@ -32,6 +32,7 @@ type version struct {
 
 	Revision int64
 	Time     time.Time // zero if nobody knows
+	Lease    string    // "" for none
 	Change   changes.Change
 }
 
@@ -64,6 +65,7 @@ func (p *chunk) rows(key string) (all []*version) {
 			Key: []byte(key), ModRevision: item.Metadata.ResourceVersion, CreateRevision: item.Metadata.CreateRevision,
 			Value: item.ValueBase64, Deleted: item.Deleted,
 		}
+		row.Lease, _ = strconv.ParseInt(item.Metadata.Lease, 16, 64) // 0 for none
 		if item.Value != nil {
 			row.Value = item.Value
 		}
@@ -73,6 +75,7 @@ func (p *chunk) rows(key string) (all []*version) {
 		}
 		all = append(all, &version{
 			Version: &changes.Version{Row: row}, Revision: row.ModRevision, Time: item.CommittedAt,
+			Lease: item.Metadata.Lease,
 		})
 	}
 	return all
