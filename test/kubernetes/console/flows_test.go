@@ -99,6 +99,17 @@ func testWatch(t *testing.T, s *site) {
 	b.clean("watching")
 }
 
+// testLive shows a new version of an object without being asked.
+func testLive(t *testing.T, s *site) {
+	b := open(t, s.console, devices[0])
+	b.visit(pages["object"])
+	for speed := 20; speed < 23; speed++ {
+		s.cluster.Kubectl(t, nil, "patch", "configmap", "web", "--patch", fmt.Sprintf(`{"data":{"speed":"%d"}}`, speed))
+		b.await(fmt.Sprintf(`document.querySelector("pre").innerText.includes('speed: "%d"')`, speed))
+	}
+	b.clean("a live object")
+}
+
 // testPutBack puts the oldest version back, and kubectl sees it.
 func testPutBack(t *testing.T, s *site) {
 	b := open(t, s.console, devices[0])

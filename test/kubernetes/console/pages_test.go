@@ -51,6 +51,9 @@ var pages = map[string]string{
 	"bytes":      "/object?raw=1&key=" + url.QueryEscape(shop),
 	"secret":     "/object?key=" + url.QueryEscape(secret),
 	"watch":      "/watch?prefix=/registry/",
+	"leases":     "/leases",
+	"users":      "/users",
+	"alarms":     "/alarms",
 	"restore":    "/restore?key=" + url.QueryEscape(web) + "&at=2100-01-01",
 	"delete":     "/delete?key=" + url.QueryEscape(shop),
 	"failure":    "/browse?at=yesterday",
@@ -79,6 +82,7 @@ func TestConsole(t *testing.T) {
 	t.Run("Suggestions", func(t *testing.T) { testSuggestions(t, s) })
 	t.Run("Hidden", func(t *testing.T) { testHidden(t, s) })
 	t.Run("Watch", func(t *testing.T) { testWatch(t, s) })
+	t.Run("Live", func(t *testing.T) { testLive(t, s) })
 	t.Run("PutBack", func(t *testing.T) { testPutBack(t, s) })
 	t.Run("Down", func(t *testing.T) { testDown(t, s) })
 }

@@ -63,7 +63,7 @@ func TestPutBack(t *testing.T) {
 	s.post("/delete", changeForm(web, third)).want(200, "Deleted at revision")
 	s.post("/delete", changeForm(web, 0)).want(404)
 	s.get("/delete?key=" + q).want(404)
-	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, `name="now" value="0"`, "created again")
+	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, `name="now" value="0"`, "creates the key again")
 	s.post("/restore", changeForm(web, 0, second)).want(200, "speed: &#34;5&#34;")
 	s.post("/restore", changeForm(web, 0, second)).want(http.StatusConflict) // it exists again
 	empty := s.put("empty", "")

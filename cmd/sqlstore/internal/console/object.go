@@ -39,8 +39,10 @@ type shown struct {
 	Text   string
 	Hidden bool // values of a Secret
 	Raw    bool
-	Cut    int64 // bytes that are not shown
-	Writes bool  // the key can be changed
+	Cut    int64  // bytes that are not shown
+	Writes bool   // the key can be changed
+	Events string // the address of the stream of new versions, "" if the page does not show the newest
+	Now    int64  // the revision of the store that the page shows
 }
 
 // object shows a key: its value at a point, and its versions.
@@ -74,6 +76,9 @@ func (c *Console) object(r *http.Request) (view, error) {
 	}
 	if s.Shown == nil && at.Text == "" && len(all) > 0 {
 		s.Shown = all[0] // its deletion
+	}
+	if s.Now = now; at.Text == "" && !q.Has("reveal") { // showing a Secret's values is asked for each time
+		s.Events = events(s.Key)
 	}
 	s.list(all, older)
 	s.Newest = newest != nil && s.Shown != nil && newest.Revision == s.Shown.Revision

@@ -15,7 +15,9 @@ func TestObject(t *testing.T) {
 	p := s.get(object).want(200, "v1 ConfigMap, json", "speed: &#34;5&#34;", "the newest", "created",
 		"data.speed: &#34;3&#34; → &#34;5&#34;", fmt.Sprintf("/diff?from=%d&amp;key=", first))
 	p.without("  speed: &#34;3&#34;")
-	s.get(fmt.Sprintf("%s&at=%d", object, first)).want(200, "speed: &#34;3&#34;").without("the newest")
+	p.want(200, fmt.Sprintf(`data-events="/watch/events?prefix=%s" data-after="%d"`, url.QueryEscape(web), second))
+	s.get(fmt.Sprintf("%s&at=%d", object, first)).want(200, "speed: &#34;3&#34;").without("the newest", "data-events")
+	s.get(object + "&reveal=1").want(200).without("data-events")
 	s.get(object+"&at=1").want(200, "did not exist then")
 	s.get(object+"&raw=1").want(200, "00000000  7b 22 61")
 	diff := fmt.Sprintf("/diff?key=%s&from=%d&to=%d", url.QueryEscape(web), first, second)

@@ -26,9 +26,13 @@ func (c *Console) watch(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	w.After = l.Metadata.ResourceVersion
-	w.Events = link("/watch/events", "prefix", w.Prefix)
+	w.Events = events(w.Prefix)
 	return view{page: "watch", title: strings.TrimSpace("Watch " + w.Prefix), data: &w}, nil
 }
+
+// events returns the address of the stream of what changes below a prefix, or of a key, to which the revision to begin
+// after is added.
+func events(prefix string) string { return "/watch/events?prefix=" + url.QueryEscape(prefix) }
 
 // watchEvent is a line of a watch of the list/watch API.
 type watchEvent struct {

@@ -9,15 +9,13 @@ const duration = (seconds) => {
 	const rest = next ? Math.floor((seconds % size) / next[1]) : 0;
 	return Math.floor(seconds / size) + name + (rest > 0 ? " " + rest + next[0] : "");
 };
-const made = Date.now();
-const left = [...document.querySelectorAll("[data-left]")];
-if (left.length > 0) {
-	setInterval(() => {
-		if (document.hidden) return;
-		const passed = Math.floor((Date.now() - made) / 1000);
-		for (const element of left) {
-			const text = duration(element.dataset.left - passed);
-			if (element.textContent !== text) element.textContent = text;
-		}
-	}, 1000);
-}
+const shown = new WeakMap(); // when each element was, because a live page replaces them
+const count = () => {
+	for (const element of document.querySelectorAll("[data-left]")) {
+		if (!shown.has(element)) shown.set(element, Date.now());
+		const text = duration(element.dataset.left - Math.floor((Date.now() - shown.get(element)) / 1000));
+		if (element.textContent !== text) element.textContent = text;
+	}
+};
+count();
+setInterval(() => { if (!document.hidden) count(); }, 1000);

@@ -1,5 +1,7 @@
 // The overview stays up to date while somebody looks at it. The server sends each new sample of its metrics; with it,
 // the page asks for the rest of itself again, but not while somebody copies from it.
+import { follow, load, replace } from "./live.js";
+
 const stale = document.getElementById("stale");
 const charts = [...document.querySelectorAll(".chart")];
 let hour = null; // the samples of the last hour by series, and their times
@@ -116,78 +118,19 @@ const add = (sample) => {
 	}
 };
 
-const get = async (path) => {
-	const answer = await fetch(path, { signal: AbortSignal.timeout(10000) });
-	if (!answer.ok) throw new Error(answer.status);
-	return answer;
-};
-
 // refresh replaces what the page shows besides the charts.
 let refreshing = false;
 const refresh = async () => {
 	if (refreshing) return;
 	refreshing = true;
 	try {
-		const page = new DOMParser().parseFromString(await (await get(location.href)).text(), "text/html");
-		for (const old of document.querySelectorAll("[data-live]")) {
-			const selection = document.getSelection();
-			if (!selection.isCollapsed && old.contains(selection.anchorNode)) continue;
-			const scrolled = [...old.querySelectorAll(".wide")].map((x) => x.scrollLeft);
-			old.replaceChildren(...page.getElementById(old.id).childNodes);
-			old.querySelectorAll(".wide").forEach((x, i) => { x.scrollLeft = scrolled[i]; });
-		}
+		await replace();
 		stale.hidden = true;
 	} catch {
 		stale.hidden = false;
 	}
 	refreshing = false;
 };
-
-// Browsers open few connections to a server, so a page that nobody sees has none.
-let source = null;
-let retry = 0;
-const connect = () => {
-	clearTimeout(retry);
-	if (document.hidden || source) return;
-	const opened = source = new EventSource("/live");
-	early = [];
-	opened.addEventListener("open", async () => {
-		try {
-			const samples = await (await get("/recent.json")).json();
-			if (opened !== source) return;
-			hour = samples;
-			early.forEach(add);
-			early = null;
-			draw();
-			refresh();
-		} catch {
-			if (opened === source) lost();
-		}
-	});
-	opened.addEventListener("sample", (event) => {
-		const sample = JSON.parse(event.data);
-		if (early) {
-			early.push(sample);
-			return;
-		}
-		add(sample);
-		draw();
-		refresh();
-	});
-	opened.addEventListener("error", () => { if (opened === source) lost(); });
-};
-const disconnect = () => {
-	clearTimeout(retry);
-	source?.close();
-	source = null;
-};
-// lost connects again by itself: a browser does not if the server answers that it is starting.
-const lost = () => {
-	disconnect();
-	stale.hidden = false;
-	retry = setTimeout(connect, 3000);
-};
-document.addEventListener("visibilitychange", () => { document.hidden ? disconnect() : connect(); });
 
 const width = new ResizeObserver(() => {
 	for (const chart of charts) chart.plot?.setSize({ width: chart.clientWidth, height: 120 });
@@ -198,4 +141,23 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 	for (const chart of charts) chart.plot?.redraw(false);
 });
 findColors();
-connect();
+follow(() => {
+	early = [];
+	return "/live";
+}, {
+	sample: (sample) => {
+		if (early) {
+			early.push(sample);
+			return;
+		}
+		add(sample);
+		draw();
+		refresh();
+	},
+}, async () => {
+	hour = await (await load("/recent.json")).json();
+	early.forEach(add);
+	early = null;
+	draw();
+	await replace();
+});

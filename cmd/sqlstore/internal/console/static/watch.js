@@ -1,14 +1,13 @@
-"use strict";
 // Changes as they are committed. Pausing, or hiding the page, ends the stream; it goes on after the last complete
 // revision, so nothing is lost while the history lasts.
+import { follow } from "./live.js";
+
 const changes = document.getElementById("changes");
 const rows = changes.querySelector("tbody");
 const filter = document.getElementById("filter");
 const pause = document.getElementById("pause");
 const count = document.getElementById("count");
 const failed = document.getElementById("failed");
-const stale = document.getElementById("stale");
-let source = null;
 let paused = false;
 let after = changes.dataset.after;
 let newest = 0; // revision, of which seen has the keys
@@ -56,48 +55,33 @@ const tell = () => {
 };
 setInterval(tell, 1000); // not with each change: screen readers read it out
 
-const close = () => {
-	if (source) source.close();
-	source = null;
-};
-const open = () => {
-	if (source || paused || document.hidden || !failed.hidden) return;
-	source = new EventSource(`${changes.dataset.events}${changes.dataset.events.includes("?") ? "&" : "?"}after=${after}`);
-	source.addEventListener("open", () => { stale.hidden = true; });
-	source.addEventListener("change", (event) => {
-		after = event.lastEventId;
-		const e = JSON.parse(event.data);
-		const id = e.object ?? e.key;
-		if (e.revision < newest || (e.revision === newest && seen.has(id))) return; // sent again after a break
+const stream = follow(() => `${changes.dataset.events}&after=${after}`, {
+	change: (e, id) => {
+		after = id;
+		const key = e.object ?? e.key;
+		if (e.revision < newest || (e.revision === newest && seen.has(key))) return; // sent again after a break
 		if (e.revision > newest) {
 			newest = e.revision;
 			seen = new Set();
 		}
-		seen.add(id);
+		seen.add(key);
 		total++;
 		add(e);
-	});
-	source.addEventListener("failed", (event) => {
-		close();
-		failed.textContent = `${JSON.parse(event.data)} `;
+	},
+	failed: (why) => {
+		stream.stop();
 		const again = document.createElement("a");
 		again.href = location.href;
 		again.textContent = "Continue with what changes from now on";
-		failed.append(again);
+		failed.replaceChildren(`${why} `, again);
 		failed.hidden = false;
-	});
-	source.addEventListener("error", () => {
-		stale.hidden = false;
-		if (source.readyState !== EventSource.CLOSED) return; // it connects again by itself
-		close();
-		setTimeout(open, 5000);
-	});
-};
+	},
+});
 pause.addEventListener("click", () => {
 	paused = !paused;
 	pause.textContent = paused ? "Resume" : "Pause";
-	if (paused) close();
-	else open();
+	if (paused) stream.stop();
+	else if (failed.hidden) stream.start();
 	tell();
 });
 document.getElementById("clear").addEventListener("click", () => {
@@ -108,8 +92,3 @@ document.getElementById("clear").addEventListener("click", () => {
 filter.addEventListener("input", () => {
 	for (const row of rows.rows) row.hidden = !matches(row);
 });
-document.addEventListener("visibilitychange", () => {
-	if (document.hidden) close();
-	else open();
-});
-open();

@@ -1,0 +1,65 @@
+// Streams of events. Browsers open few connections to a server, so a page that nobody sees has none.
+
+// follow opens a stream and calls the handlers with the data and id of their events. It opens the stream again when it
+// breaks, and when the page is visible again; address returns where. opened is called each time, and may be async: an
+// error counts as a break. The page says meanwhile that it is out of date.
+export const follow = (address, handlers, opened = () => {}) => {
+	const stale = document.getElementById("stale");
+	let source = null;
+	let stopped = false;
+	let retry = 0;
+	const close = () => {
+		clearTimeout(retry);
+		source?.close();
+		source = null;
+	};
+	const lost = () => {
+		close();
+		stale.hidden = false;
+		retry = setTimeout(open, 3000); // a browser does not if the server answers that it is starting
+	};
+	const open = () => {
+		clearTimeout(retry);
+		if (source || stopped || document.hidden) return;
+		const mine = source = new EventSource(address());
+		const on = (name, handle) => mine.addEventListener(name, (event) => { if (mine === source) handle(event); });
+		on("open", async () => {
+			try {
+				await opened();
+				if (mine === source) stale.hidden = true;
+			} catch {
+				if (mine === source) lost();
+			}
+		});
+		on("error", lost);
+		for (const [name, handle] of Object.entries(handlers)) {
+			on(name, (event) => handle(JSON.parse(event.data), event.lastEventId));
+		}
+	};
+	document.addEventListener("visibilitychange", () => { document.hidden ? close() : open(); });
+	open();
+	return {
+		stop: () => { stopped = true; close(); },
+		start: () => { stopped = false; open(); },
+	};
+};
+
+// load returns a page, or another answer.
+export const load = async (path) => {
+	const answer = await fetch(path, { signal: AbortSignal.timeout(10000) });
+	if (!answer.ok) throw new Error(answer.status);
+	return answer;
+};
+
+// replace shows the parts of a page that have data-live as they are now, but not one that somebody copies from.
+export const replace = async () => {
+	const page = new DOMParser().parseFromString(await (await load(location.href)).text(), "text/html");
+	for (const old of document.querySelectorAll("[data-live]")) {
+		const selection = document.getSelection();
+		const now = page.getElementById(old.id);
+		if (!now || !selection.isCollapsed && old.contains(selection.anchorNode)) continue;
+		const scrolled = [...old.querySelectorAll(".wide, pre")].map((x) => [x.scrollLeft, x.scrollTop]);
+		old.replaceChildren(...now.childNodes);
+		old.querySelectorAll(".wide, pre").forEach((x, i) => { [x.scrollLeft, x.scrollTop] = scrolled[i] ?? [0, 0]; });
+	}
+};

@@ -1,0 +1,28 @@
+// The page of a key's newest version shows each new one when it is committed.
+import { follow, replace } from "./live.js";
+
+const object = document.getElementById("object");
+let after = object.dataset.after;
+let waiting = false;
+const refresh = () => {
+	if (waiting) return;
+	waiting = true; // a hot key changes more often than people read
+	setTimeout(async () => {
+		waiting = false;
+		try {
+			await replace();
+		} catch {
+			document.getElementById("stale").hidden = false;
+		}
+	}, 500);
+};
+const stream = follow(() => `${object.dataset.events}&after=${after}`, {
+	change: (e) => {
+		after = e.revision;
+		refresh();
+	},
+	failed: () => {
+		stream.stop();
+		document.getElementById("stale").hidden = false;
+	},
+});
