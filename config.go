@@ -80,7 +80,8 @@ type Config struct {
 	ListenConsoleURLs []string
 	// Console makes the handler for ListenConsoleURLs. It gets one that serves, within the process, the list/watch API,
 	// /status and /metrics, without the guards of the listeners. When the server begins to stop, it ends ctx: what the
-	// handler still does has to end then. The command sqlstore has a console; the library has none.
+	// handler still does has to end then. A handler with a Close method is closed afterwards, before the database is.
+	// The command sqlstore has a console; the library has none.
 	Console func(ctx context.Context, local http.Handler) http.Handler
 	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -61,7 +62,16 @@ func (s *Server) openConsole(cfg *Config, ops http.Handler) {
 		}
 		ops.ServeHTTP(w, r)
 	})
-	s.front[4].set(s.guardConsole(cfg, cfg.Console(s.consoleContext, local)))
+	console := cfg.Console(s.consoleContext, local)
+	if c, ok := console.(io.Closer); ok {
+		s.wg.Go(func() {
+			<-s.consoleContext.Done()
+			if err := c.Close(); err != nil {
+				s.log.Error("close the console", "error", err)
+			}
+		})
+	}
+	s.front[4].set(s.guardConsole(cfg, console))
 }
 
 // guardConsole guards the console against DNS rebinding. A whitelist is for the JSON gateway: it adds hosts here, but

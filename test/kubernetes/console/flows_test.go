@@ -110,6 +110,23 @@ func testLive(t *testing.T, s *site) {
 	b.clean("a live object")
 }
 
+// testTop counts what fills the store.
+func testTop(t *testing.T, s *site) {
+	for _, on := range devices {
+		b := open(t, s.console, on)
+		b.visit("/top")
+		eval[bool](b, "window.before = true")
+		b.run(chromedp.Click("main form button"))
+		b.await(`!window.before && document.readyState === "complete" && document.querySelector("main table") !== null`)
+		b.visit("/top?by=kind")
+		b.await(`document.querySelector("main table")?.innerText.includes("rbac.authorization.k8s.io/v1 ClusterRole")`)
+		b.fits("top")
+		b.accessible("top")
+		b.picture("top-counted-" + on.name)
+		b.clean("top")
+	}
+}
+
 // testPutBack puts the oldest version back, and kubectl sees it.
 func testPutBack(t *testing.T, s *site) {
 	b := open(t, s.console, devices[0])

@@ -51,6 +51,7 @@ var pages = map[string]string{
 	"bytes":      "/object?raw=1&key=" + url.QueryEscape(shop),
 	"secret":     "/object?key=" + url.QueryEscape(secret),
 	"watch":      "/watch?prefix=/registry/",
+	"top":        "/top",
 	"leases":     "/leases",
 	"users":      "/users",
 	"alarms":     "/alarms",
@@ -83,6 +84,7 @@ func TestConsole(t *testing.T) {
 	t.Run("Hidden", func(t *testing.T) { testHidden(t, s) })
 	t.Run("Watch", func(t *testing.T) { testWatch(t, s) })
 	t.Run("Live", func(t *testing.T) { testLive(t, s) })
+	t.Run("Top", func(t *testing.T) { testTop(t, s) })
 	t.Run("PutBack", func(t *testing.T) { testPutBack(t, s) })
 	t.Run("Down", func(t *testing.T) { testDown(t, s) })
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/recent"
@@ -29,12 +30,14 @@ type Console struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	pages    map[string]*template.Template
-	slots    chan struct{} // one for each page being made
+	slots    chan struct{} // one for each page being made, except the overview
 	streams  chan struct{} // one for each stream of events
 	stopping context.Context
 	origins  *http.CrossOriginProtection
 	writes   bool
 	recent   *recent.Recorder
+	counter  *counter
+	working  sync.WaitGroup // what goes on besides requests
 }
 
 // Options configures a Console.
@@ -52,7 +55,7 @@ const mostPages = 4
 
 // templates are the files of the pages.
 var templates = []string{
-	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "change", "failure",
+	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "top", "change", "failure",
 }
 
 // New returns a console over local, which serves the list/watch API, /status and /metrics within the process, until ctx
@@ -63,8 +66,9 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 	}
+	c.counter = &counter{api: c.api, working: &c.working}
 	c.recent = recent.New(c.api.metrics, cmp.Or(o.SampleEvery, recent.Interval), o.Logger)
-	go c.recent.Run(ctx)
+	c.working.Go(func() { c.recent.Run(ctx) })
 	for _, name := range templates {
 		layout := template.New("layout.html").Funcs(functions)
 		c.pages[name] = template.Must(layout.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
@@ -74,12 +78,15 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 			http.ServeFileFS(w, r, staticFiles, path)
 		})
 	}
-	c.page("GET /{$}", c.overview)
+	c.page(overviewPattern, c.overview)
 	c.mux.HandleFunc("GET /recent.json", c.lastHour)
 	c.stream("GET /live", c.live)
 	c.page("GET /browse", c.browse)
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
+	c.page("GET /top", c.top)
+	c.page("POST /top", c.count)
+	c.stream("GET /top/progress", c.topProgress)
 	c.page("GET /leases", c.leases)
 	c.page("GET /lease", c.lease)
 	c.page("GET /users", c.users)
@@ -114,6 +121,12 @@ func staticPaths() (paths []string) {
 		panic(err) // embedded files can be read
 	}
 	return paths
+}
+
+// Close waits until nothing goes on any more, after the end of New's context. It returns nil.
+func (c *Console) Close() error {
+	c.working.Wait()
+	return nil
 }
 
 // policy lets a page load the console's own files and nothing else.
@@ -161,14 +174,19 @@ type layout struct {
 	Data        any
 }
 
+// overviewPattern is the pattern of the overview.
+const overviewPattern = "GET /{$}"
+
 // page serves a pattern with the page that show makes.
 func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case c.slots <- struct{}{}:
-			defer func() { <-c.slots }()
-		case <-r.Context().Done():
-			return
+		if pattern != overviewPattern { // it shows what is wrong while other pages wait for the database
+			select {
+			case c.slots <- struct{}{}:
+				defer func() { <-c.slots }()
+			case <-r.Context().Done():
+				return
+			}
 		}
 		code := http.StatusOK
 		v, err := show(r)
@@ -198,13 +216,19 @@ func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 
 // failed returns the page for an error.
 func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) (int, view) {
+	f := c.asFailure(r, err)
+	for _, challenge := range f.challenges {
+		w.Header().Add("WWW-Authenticate", challenge)
+	}
+	return f.Code, view{page: "failure", title: http.StatusText(f.Code), data: f}
+}
+
+// asFailure returns an error as people may see it, and logs what they may not.
+func (c *Console) asFailure(r *http.Request, err error) *failure {
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
 		c.log.Error("console: the server's API gave no answer", "path", r.URL.Path, "error", err)
 		f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}
 	}
-	for _, challenge := range f.challenges {
-		w.Header().Add("WWW-Authenticate", challenge)
-	}
-	return f.Code, view{page: "failure", title: http.StatusText(f.Code), data: f}
+	return f
 }

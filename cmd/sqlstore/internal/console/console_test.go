@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 func TestOverview(t *testing.T) {
@@ -64,27 +62,13 @@ func TestUsers(t *testing.T) {
 	s := serve(t)
 	mine := s.put("/a/1", "mine")
 	s.put("/b/1", "theirs")
-	ctx := s.within()
-	check := func(_ any, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(s.client.UserAdd(ctx, "root", "r"))
-	check(s.client.UserGrantRole(ctx, "root", "root"))
-	check(s.client.UserAdd(ctx, "alice", "secret"))
-	check(s.client.RoleAdd(ctx, "a"))
-	check(s.client.RoleGrantPermission(ctx, "a", "/a/", "/a0", clientv3.PermissionType(clientv3.PermRead)))
-	check(s.client.UserGrantRole(ctx, "alice", "a"))
-	check(s.client.AuthEnable(ctx))
+	s.users()
 	p := s.get("/browse?prefix=/a/").want(401)
 	if got := p.header.Values("WWW-Authenticate"); !slices.ContainsFunc(got, func(c string) bool {
 		return strings.HasPrefix(c, "Basic ")
 	}) {
 		t.Errorf("the browser does not ask for a password: %q", got)
 	}
-	const alice = "Authorization: Basic YWxpY2U6c2VjcmV0"
 	s.get("/browse?prefix=/a/", alice).want(200, "1 key")
 	s.get("/object?key=/a/1", alice).want(200, "mine")
 	s.get("/object?key=/b/1", alice).want(403).without("theirs")

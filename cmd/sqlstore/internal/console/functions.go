@@ -40,6 +40,7 @@ var functions = template.FuncMap{
 		return min(100*part/of, 100)
 	},
 	"duration": duration,
+	"column":   column,
 }
 
 // when returns a time for people, in UTC.

@@ -56,6 +56,26 @@ func TestManyVersions(t *testing.T) {
 	s.get(fmt.Sprintf("/object?key=hot&at=%d", last-1)).want(410, "is not in the history that is left")
 }
 
+// The oldest version that is left is older than all revisions that can be read.
+func TestOldestVersion(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.put("cold", "lost")
+	old := s.put("cold", "old value")
+	compacted := s.put("other", "x")
+	updated := s.put("cold", "new value")
+	if _, err := s.client.Compact(s.within(), compacted); err != nil {
+		t.Fatal(err)
+	}
+	s.get("/object?key=cold").want(200, "new value", fmt.Sprintf("/object?at=%d&amp;key=cold", old),
+		fmt.Sprintf("/restore?at=%d&amp;key=cold", old))
+	s.get(fmt.Sprintf("/object?key=cold&at=%d", old)).want(200, "old value").without("the newest")
+	s.get(fmt.Sprintf("/diff?key=cold&from=%d&to=%d", old, updated)).want(200, "-old value", "&#43;new value")
+	s.get(fmt.Sprintf("/restore?key=cold&at=%d", old)).want(200, "&#43;old value")
+	s.post("/restore", changeForm("cold", updated, old)).want(200, "old value", "the newest")
+	s.get(fmt.Sprintf("/object?key=cold&at=%d", old-1)).want(410)
+}
+
 // Keys and values that try to be part of the page, to hide, or to look like others.
 func TestHostileData(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,9 @@ func (c *Console) overview(r *http.Request) (view, error) {
 	hour := c.recent.Hour()
 	o.Charts = charts(hour)
 	if latest, ok := hour.Latest(); ok {
-		o.Revisions = valueText(latest, recent.Revisions, perSecond)
+		if revisions, ok := latest.Value(recent.Revisions); ok {
+			o.Revisions = format(revisions, perSecond)
+		}
 		if hits, ok := latest.Value(recent.CacheHits); ok {
 			o.Cache = digits(100*hits) + " %"
 		}

@@ -36,12 +36,12 @@ type eventStream struct {
 }
 
 // stream serves a pattern with a stream of events. follow sends them until it ends, or its request's context does: the
-// browser has disconnected, or the server stops. An error becomes the event "failed", with a text, after which the page
-// must not connect again.
+// browser has disconnected, or the server stops. An error that may pass ends the stream, and the page connects again.
+// Any other becomes the event "failed", with a text, after which it must not.
 func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream) error) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.WriteHeader(http.StatusMethodNotAllowed)
+		if r.Method != http.MethodGet || r.ContentLength != 0 { // a body would hold the end of the stream up
+			http.Error(w, "a stream is for GET without a body", http.StatusBadRequest)
 			return
 		}
 		select {
@@ -65,10 +65,9 @@ func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream
 		if err == nil || ctx.Err() != nil || errors.Is(err, errUnsent) {
 			return
 		}
-		f, ok := errors.AsType[*failure](err)
-		if !ok {
-			c.log.Error("console: a stream has failed", "path", r.URL.Path, "error", err)
-			f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}
+		f := c.asFailure(r, err)
+		if f.Code >= http.StatusInternalServerError || f.Code == http.StatusTooManyRequests {
+			return
 		}
 		_ = s.send(event{name: "failed", data: f.Words()}) // an error means that the browser has disconnected
 	})

@@ -28,6 +28,7 @@ var places = []suggestion{
 	{Text: "Overview", Href: "/"},
 	{Text: "Browse", Href: "/browse"},
 	{Text: "Watch", Href: "/watch"},
+	{Text: "Top", Href: "/top"},
 	{Text: "Leases", Href: "/leases"},
 	{Text: "Users", Href: "/users"},
 	{Text: "Alarms", Href: "/alarms"},

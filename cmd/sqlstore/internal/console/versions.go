@@ -109,6 +109,9 @@ func (c *Console) find(r *http.Request, key string, at point) (found *version, n
 	at.list(ask)
 	var l level // whose first entry is the key, if it exists
 	if err := c.api.get(r, treePath+url.PathEscape(key), ask, &l); err != nil {
+		if at.revision > 0 && is(err, http.StatusGone) {
+			return c.oldest(r, key, at.revision, err)
+		}
 		return nil, 0, err
 	}
 	now = l.Metadata.ResourceVersion
@@ -130,6 +133,22 @@ func (c *Console) find(r *http.Request, key string, at point) (found *version, n
 		}
 	}
 	return nil, now, &failure{Code: http.StatusGone, Message: "The version has just been compacted: try again."}
+}
+
+// oldest returns the version of a key with a revision that is compacted, if that is the oldest one that is left: nobody
+// can read the store at that revision, but the history begins with it. Otherwise it returns gone.
+func (c *Console) oldest(r *http.Request, key string, revision int64, gone error) (*version, int64, error) {
+	part, err := c.ask(r, key, 0, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, v := range part.rows(key) {
+		if v.Revision == revision {
+			v.Version = changes.Decode(v.Row)
+			return v, part.Metadata.CurrentResourceVersion, nil
+		}
+	}
+	return nil, 0, gone
 }
 
 // newest returns the newest versions of a key up to the current revision, the newest first, and whether there are older

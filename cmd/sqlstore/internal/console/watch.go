@@ -38,12 +38,24 @@ func events(prefix string) string { return "/watch/events?prefix=" + url.QueryEs
 type watchEvent struct {
 	Type   string `json:"type"`
 	Object struct {
-		Metadata    metadata        `json:"metadata"`
-		Value       json.RawMessage `json:"value"`
-		ValueBase64 []byte          `json:"valueBase64"`
-
+		stored
 		failure // of an ERROR
 	} `json:"object"`
+}
+
+// stored is an object of a list or a watch.
+type stored struct {
+	Metadata    metadata        `json:"metadata"`
+	Value       json.RawMessage `json:"value"`
+	ValueBase64 []byte          `json:"valueBase64"`
+}
+
+// value returns the value.
+func (o *stored) value() []byte {
+	if o.Value != nil {
+		return o.Value
+	}
+	return o.ValueBase64
 }
 
 // changed is a change of a key, as the stream has it.
@@ -87,7 +99,7 @@ func (c *Console) watchEvents(r *http.Request, s *eventStream) error {
 		}
 		if e.Type == "BOOKMARK" {
 			complete = sent
-			return nil
+			return s.add(event{name: "progress", id: strconv.FormatInt(complete, 10)})
 		}
 		return s.add(event{name: "change", id: strconv.FormatInt(complete, 10), data: e.changed()})
 	}
@@ -100,11 +112,7 @@ func (c *Console) watchEvents(r *http.Request, s *eventStream) error {
 // changed returns the event for the page. Values stay here.
 func (e *watchEvent) changed() *changed {
 	m := &e.Object.Metadata
-	value := []byte(e.Object.Value)
-	if value == nil {
-		value = e.Object.ValueBase64
-	}
-	key := m.key()
+	key, value := m.key(), e.Object.value()
 	out := &changed{Revision: m.ResourceVersion, Key: short(key), Action: actions[e.Type], Bytes: len(value)}
 	if kind := kubeobject.KindOf(value); kind.Kind != "" {
 		out.Kind = name(strings.TrimSpace(kind.APIVersion + " " + kind.Kind))

@@ -161,6 +161,7 @@ func TestWatchStops(t *testing.T) {
 	revision := s.put("a", "1")
 	path := fmt.Sprintf("/watch/events?prefix=&after=%d", revision)
 	s.get(path, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors").want(http.StatusForbidden)
+	s.page(s.send(http.MethodGet, path, strings.NewReader("a body"))).want(http.StatusBadRequest)
 	x := s.stream(path)
 	s.put("b", "1")
 	x.change()

@@ -21,6 +21,7 @@ const stream = follow(() => `${object.dataset.events}&after=${after}`, {
 		after = e.revision;
 		refresh();
 	},
+	progress: (_, id) => { after = id; },
 	failed: () => {
 		stream.stop();
 		document.getElementById("stale").hidden = false;

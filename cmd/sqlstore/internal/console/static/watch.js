@@ -68,6 +68,7 @@ const stream = follow(() => `${changes.dataset.events}&after=${after}`, {
 		total++;
 		add(e);
 	},
+	progress: (_, id) => { after = id; },
 	failed: (why) => {
 		stream.stop();
 		const again = document.createElement("a");

@@ -1,0 +1,260 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+)
+
+const (
+	// countTime bounds how long a count may last, and countedWrites how many of the newest revisions it looks at for
+	// what was written.
+	countTime     = 15 * time.Minute
+	countedWrites = 100_000
+	// mostGroups bounds the groups of a count. What belongs to none of them is in one of its own.
+	mostGroups = 10_000
+	rest       = "(others)"
+	// prefixLevels is how many levels a prefix has.
+	prefixLevels = 2
+	// pauseAfter is how long a count goes on before it pauses as long: the server's clients come first.
+	pauseAfter = 20 * time.Millisecond
+)
+
+// groupings are what a count groups keys by.
+var groupings = []string{"prefix", "kind", "namespace"}
+
+// counter counts what fills the store and what writes most, once at a time and only when somebody asks for it: it reads
+// everything.
+type counter struct {
+	api     api
+	working *sync.WaitGroup // of the console
+	mu      sync.Mutex
+	running *progress
+	last    *counted // nil if nothing was counted yet
+	failed  *failure // of the last count, nil if it succeeded
+}
+
+// progress is a count that goes on.
+type progress struct {
+	Keys, Total, Written int64
+	done                 chan struct{}
+}
+
+// counted is the result of a count.
+type counted struct {
+	Revision int64     // that the keys were counted at
+	Since    int64     // writes after this revision were counted
+	At       time.Time // when the count ended
+	groups   map[string]*tally.Top
+}
+
+// state returns the last result, and a copy of the progress if a count goes on.
+func (c *counter) state() (last *counted, running *progress, failed *failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != nil {
+		p := *c.running
+		running = &p
+	}
+	return c.last, running, c.failed
+}
+
+// start begins a count unless one goes on, until ctx ends. It lasts longer than the request on whose behalf it asks.
+// explain returns an error as people may see it.
+func (c *counter) start(ctx context.Context, r *http.Request, explain func(error) *failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != nil {
+		return
+	}
+	p := &progress{done: make(chan struct{})}
+	c.running, c.failed = p, nil
+	c.working.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		result, err := c.count(r.WithContext(ctx), p)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.running = nil
+		if err == nil {
+			c.last = result
+		} else if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.failed = explain(err)
+		}
+		close(p.done)
+	})
+}
+
+// count reads all keys, and the changes of the newest revisions.
+func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
+	var l level
+	if err := c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l); err != nil {
+		return nil, err
+	}
+	out := &counted{Revision: l.Metadata.ResourceVersion, groups: map[string]*tally.Top{}}
+	c.mu.Lock()
+	p.Total = l.Metadata.Keys
+	c.mu.Unlock()
+	for i, name := range []func(key, value []byte) string{
+		tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace,
+	} {
+		out.groups[groupings[i]] = tally.NewTop(bounded(name))
+	}
+	pace := pacer{ctx: r.Context(), began: time.Now()}
+	err := c.keys(r, out, func(row *backend.Row) error {
+		for _, top := range out.groups {
+			top.Live(row)
+		}
+		c.mu.Lock()
+		p.Keys++
+		c.mu.Unlock()
+		return pace.pause()
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.writes(r, out, func(change *backend.Change) error {
+		for _, top := range out.groups {
+			top.Written(change)
+		}
+		c.mu.Lock()
+		p.Written++
+		c.mu.Unlock()
+		return pace.pause()
+	})
+	out.At = time.Now()
+	return out, err
+}
+
+// bounded returns a name function with at most mostGroups names.
+func bounded(name func(key, value []byte) string) func(key, value []byte) string {
+	seen := map[string]struct{}{}
+	return func(key, value []byte) string {
+		n := name(key, value)
+		if _, ok := seen[n]; ok {
+			return n
+		}
+		if len(seen) == mostGroups {
+			return rest
+		}
+		seen[n] = struct{}{}
+		return n
+	}
+}
+
+// pacer pauses work for as long as it went on.
+type pacer struct {
+	ctx   context.Context
+	began time.Time
+}
+
+func (p *pacer) pause() error {
+	worked := time.Since(p.began)
+	if worked < pauseAfter {
+		return nil
+	}
+	timer := time.NewTimer(worked)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		p.began = time.Now()
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
+}
+
+// keys passes all keys at the revision of out to add.
+func (c *counter) keys(r *http.Request, out *counted, add func(*backend.Row) error) error {
+	ask := url.Values{
+		"resourceVersion": {strconv.FormatInt(out.Revision, 10)}, "resourceVersionMatch": {"Exact"},
+	}
+	return c.api.read(r, objectsPath, ask, func(in io.Reader) error {
+		list := json.NewDecoder(in)
+		for {
+			token, err := list.Token()
+			if err != nil {
+				return fmt.Errorf("count keys: %w", err)
+			}
+			if token == json.Delim('[') { // only items is a list
+				break
+			}
+		}
+		for list.More() {
+			var o stored
+			if err := list.Decode(&o); err != nil {
+				return fmt.Errorf("count keys: %w", err)
+			}
+			if err := add(&backend.Row{Key: []byte(o.Metadata.key()), Value: o.value()}); err != nil {
+				return err
+			}
+		}
+		_, err := io.Copy(io.Discard, in)
+		return err
+	})
+}
+
+// errComplete ends a watch.
+var errComplete = errors.New("complete")
+
+// writes passes the changes of the newest revisions up to that of out to add.
+func (c *counter) writes(r *http.Request, out *counted, add func(*backend.Change) error) error {
+	var report struct {
+		Compacted int64 `json:"compacted"`
+	}
+	if err := c.api.get(r, "/status", nil, &report); err != nil {
+		return err
+	}
+	out.Since = max(report.Compacted, out.Revision-countedWrites, 1)
+	if out.Since >= out.Revision {
+		return nil
+	}
+	ask := url.Values{"watch": {"true"}, "resourceVersion": {strconv.FormatInt(out.Since, 10)}}
+	read := int64(0)
+	line := func(text []byte) error {
+		var e watchEvent
+		if err := json.Unmarshal(text, &e); err != nil {
+			return fmt.Errorf("count writes: %w", err)
+		}
+		if e.Type == "ERROR" {
+			return &e.Object.failure
+		}
+		if read = e.Object.Metadata.ResourceVersion; read > out.Revision {
+			return errComplete
+		}
+		return add(e.change())
+	}
+	// Where the server flushes, it has sent all there is, or much of a large transaction.
+	flushed := func() error {
+		if read >= out.Revision {
+			return errComplete
+		}
+		return nil
+	}
+	err := c.api.follow(r, objectsPath, ask, line, flushed)
+	if errors.Is(err, errComplete) {
+		return nil
+	}
+	return err
+}
+
+// change returns the event as a change of a key.
+func (e *watchEvent) change() *backend.Change {
+	change := &backend.Change{Row: backend.Row{Key: []byte(e.Object.Metadata.key()), Deleted: e.Type == "DELETED"}}
+	if change.Row.Deleted {
+		change.Prev = &backend.Row{Key: change.Row.Key, Value: e.Object.value()}
+	} else {
+		change.Row.Value = e.Object.value()
+	}
+	return change
+}

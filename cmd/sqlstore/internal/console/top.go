@@ -1,0 +1,108 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+)
+
+// mostTop is how many groups the page shows.
+const mostTop = 100
+
+// topped is the data of the page of what fills the store.
+type topped struct {
+	*counted
+
+	By, Sort string
+	Bys      []string
+	Groups   []tally.Group
+	More     bool      // there are more groups
+	Running  *progress // nil if no count goes on
+	Failed   *failure
+}
+
+// top shows what fills the store and what writes most, as it was counted last.
+func (c *Console) top(r *http.Request) (view, error) {
+	if err := c.mayCount(r); err != nil {
+		return view{}, err
+	}
+	q := r.URL.Query()
+	t := topped{By: q.Get("by"), Sort: q.Get("sort"), Bys: groupings}
+	if !slices.Contains(groupings, t.By) {
+		t.By = groupings[0]
+	}
+	sort := tally.Sorts[t.Sort]
+	if sort == nil {
+		t.Sort = "bytes"
+		sort = tally.Sorts[t.Sort]
+	}
+	if t.counted, t.Running, t.Failed = c.counter.state(); t.counted != nil {
+		t.Groups = t.groups[t.By].Largest(sort, mostTop+1)
+		if t.More = len(t.Groups) > mostTop; t.More {
+			t.Groups = t.Groups[:mostTop]
+		}
+	}
+	return view{page: "top", title: "Top", data: &t}, nil
+}
+
+// Done reports whether there is a result.
+func (t *topped) Done() bool { return t.counted != nil }
+
+// Ago returns how long ago the count ended.
+func (t *topped) Ago() int64 { return int64(time.Since(t.At).Seconds()) }
+
+// heading is a column that the page can be sorted by.
+type heading struct {
+	Text, Href string
+	Sorted     bool
+}
+
+// column returns the heading of a column.
+func column(t *topped, sort, text string) heading {
+	return heading{text, link("/top", "by", t.By, "sort", sort), t.Sort == sort}
+}
+
+// IsPrefix reports whether a group is a prefix to browse.
+func (t *topped) IsPrefix(name string) bool { return t.By == groupings[0] && name != rest }
+
+// count begins a count.
+func (c *Console) count(r *http.Request) (view, error) {
+	if err := c.mayCount(r); err != nil {
+		return view{}, err
+	}
+	c.counter.start(c.stopping, r, func(err error) *failure { return c.asFailure(r, err) })
+	return view{to: link("/top", "by", r.URL.Query().Get("by"), "sort", r.URL.Query().Get("sort"))}, nil
+}
+
+// mayCount refuses users who may not read everything: a count has the names of all prefixes. Errors: [*failure].
+func (c *Console) mayCount(r *http.Request) error {
+	var l level
+	return c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l)
+}
+
+// topProgress sends the progress of a count each second, until it ends.
+func (c *Console) topProgress(r *http.Request, s *eventStream) error {
+	if err := c.mayCount(r); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		_, running, _ := c.counter.state()
+		if running == nil {
+			return s.send(event{name: "done"})
+		}
+		if err := s.send(event{name: "progress", data: running}); err != nil {
+			return err
+		}
+		select {
+		case <-running.done:
+		case <-tick.C:
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// counted starts a count and waits for its end.
+func (s *served) counted(headers ...string) {
+	s.t.Helper()
+	s.post("/top", url.Values{}, headers...).want(200)
+	x := s.stream("/top/progress", headers...)
+	for e, ok := x.next(); ; e, ok = x.next() {
+		if !ok || e.name == "failed" {
+			s.t.Fatalf("no end of the count: %+v", e)
+		}
+		if e.name == "done" {
+			return
+		}
+	}
+}
+
+func TestTop(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.get("/top").want(200, "This reads the whole store", `method="post"`).without("<table")
+	for i := range 3 {
+		s.put(fmt.Sprint("/registry/pods/default/", i), strings.Repeat("x", 1<<20))
+	}
+	for i := range 40 {
+		s.put(web, configMap(i))
+	}
+	s.put("gone", "x")
+	if _, err := s.client.Delete(s.within(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	hostile := "a<\u202e/x"
+	last := s.put(hostile, "x")
+	s.counted()
+	const pods, maps = "/browse?prefix=%2Fregistry%2Fpods%2F", "/browse?prefix=%2Fregistry%2Fconfigmaps%2F"
+	p := s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last), "Count again", pods,
+		`>3<td class="number">3.0 MiB<td class="number">3<td class="number">0`,
+		`>1<td class="number">140 B<td class="number">40<td class="number">0`, `a&lt;\u202e/`,
+		`>0<td class="number">0 B<td class="number">1<td class="number">1`)
+	if strings.Index(p.body, pods) > strings.Index(p.body, maps) {
+		t.Error("the largest do not come first")
+	}
+	p = s.get("/top?sort=writes").want(200, `aria-sort="descending"><a href="/top?by=prefix&amp;sort=writes">`)
+	if strings.Index(p.body, pods) < strings.Index(p.body, maps) {
+		t.Error("those that write most do not come first")
+	}
+	s.get("/top?by=kind").want(200, "v1 ConfigMap", "(no Kubernetes object)").without(pods)
+	s.get("/top?by=namespace&sort=nothing").want(200, "<bdi>default")
+	s.put("later", "x")
+	s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last)).without("later")
+	s.counted()
+	s.get("/top").want(200, "later")
+	s.post("/top", url.Values{}, "Sec-Fetch-Site: cross-site").want(http.StatusForbidden)
+}
+
+// What is compacted is not counted.
+func TestTopCompacted(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for i := range 5 {
+		s.put("a/b/c", fmt.Sprint(i))
+	}
+	last := s.put("a/b/d", "x")
+	if _, err := s.client.Compact(s.within(), last); err != nil {
+		t.Fatal(err)
+	}
+	s.counted()
+	s.get("/top").want(200, fmt.Sprintf("writes since revision %d", last),
+		`>2<td class="number">12 B<td class="number">0<td class="number">0`)
+}
+
+// Who may not read everything sees no count, not even somebody else's.
+func TestTopRights(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.put("/b/1", "theirs")
+	s.counted()
+	s.users()
+	s.get("/top").want(401)
+	s.get("/top", alice).want(403).without("/b/")
+	s.post("/top", url.Values{}, alice).want(403)
+	if e, _ := s.stream("/top/progress", alice).next(); e.name != "failed" {
+		t.Errorf("%+v", e)
+	}
+	s.counted(root)
+	s.get("/top", root).want(200, "/b/1")
+}
+
+// alice and root are the headers of users that users adds.
+const (
+	alice = "Authorization: Basic YWxpY2U6c2VjcmV0"
+	root  = "Authorization: Basic cm9vdDpy"
+)
+
+// users enables authentication, with alice, who may read what begins with /a/.
+func (s *served) users() {
+	s.t.Helper()
+	ctx := s.within()
+	s.checked(s.client.UserAdd(ctx, "root", "r"))
+	s.checked(s.client.UserGrantRole(ctx, "root", "root"))
+	s.checked(s.client.UserAdd(ctx, "alice", "secret"))
+	s.checked(s.client.RoleAdd(ctx, "a"))
+	s.checked(s.client.RoleGrantPermission(ctx, "a", "/a/", "/a0", clientv3.PermissionType(clientv3.PermRead)))
+	s.checked(s.client.UserGrantRole(ctx, "alice", "a"))
+	s.checked(s.client.AuthEnable(ctx))
+}
