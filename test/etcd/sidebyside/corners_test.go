@@ -59,7 +59,7 @@ func TestOneKeyTwiceInOneRevision(t *testing.T) {
 	if _, err := streams.create(ctx, past); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.rest(ctx, streams); err != nil {
+	if err := p.caughtUpAndRest(ctx, streams); err != nil {
 		t.Error(err)
 	}
 	// Compaction keeps the one live row, in whatever order the rows came.

@@ -127,7 +127,7 @@ func TestFragments(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.rest(ctx, streams); err != nil {
+	if err := p.caughtUpAndRest(ctx, streams); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]*recorder{"etcd": streams.etcd, "target": streams.target} {

@@ -66,7 +66,12 @@ func (p *player) createWatch(ctx context.Context, s *pair, i int, g *gen) error 
 	if r.StartRevision > p.rev {
 		return p.rest(ctx, s) // servers report no progress while a watch waits for its first revision
 	}
-	// Later writes must not reach a watch that is catching up: the headers would depend on when it does.
+	return p.caughtUpAndRest(ctx, s)
+}
+
+// caughtUpAndRest is rest after a watch began in the past. rest writes, and no write must reach a watch that is
+// catching up: the headers would depend on when it does.
+func (p *player) caughtUpAndRest(ctx context.Context, s *pair) error {
 	if err := s.caughtUp(ctx, p.rev); err != nil {
 		return p.watchError(s, err)
 	}
