@@ -249,11 +249,11 @@ func (s *Server) stopServing() (errs []error) {
 	watching.Go(func() { s.cutIdle(grace, served) })
 	defer watching.Wait() // before stop, which would look like the end of the grace period
 	defer close(served)
+	if s.stopConsole != nil { // before the API, whose end its streams would report
+		s.stopConsole()
+	}
 	if s.objects != nil {
 		s.objects.Stop()
-	}
-	if s.stopConsole != nil {
-		s.stopConsole()
 	}
 	var stopped sync.WaitGroup
 	if s.shim != nil {

@@ -52,7 +52,10 @@ func TestEntry(t *testing.T) {
 			{Branch: "success", Call: "Put", Key: []byte{0xc3, 0x28}},
 		},
 	})
-	l.Add(&Entry{Call: "/etcdserverpb.KV/Put", Key: []byte(strings.Repeat("k", 2*longestKey))})
+	long := strings.Repeat("k", 2*longestKey)
+	l.Add(&Entry{
+		Call: "/etcdserverpb.KV/Put", Key: []byte(long), Outcome: long, Details: []slog.Attr{slog.String("name", long)},
+	})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +81,10 @@ func TestEntry(t *testing.T) {
 	if len(ops) != 2 || second["branch"] != "success" || second["call"] != "Put" || second["key_base64"] != "wyg=" {
 		t.Errorf("operations %v", ops)
 	}
-	if key := all[1]["key"].(string); len(key) != longestKey {
-		t.Errorf("a key of %d bytes", len(key))
+	for _, name := range []string{"key", "name", "outcome"} {
+		if value := all[1][name].(string); len(value) != longestKey {
+			t.Errorf("%s of %d bytes", name, len(value))
+		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

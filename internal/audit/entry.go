@@ -55,7 +55,7 @@ func (e *Entry) record() slog.Record {
 	r := slog.NewRecord(e.at, slog.LevelInfo, "audit", 0)
 	add := func(name, value string) {
 		if value != "" {
-			r.AddAttrs(slog.String(name, value))
+			r.AddAttrs(text(name, []byte(value)))
 		}
 	}
 	add("user", e.User)
@@ -75,7 +75,12 @@ func (e *Entry) record() slog.Record {
 		}
 		r.AddAttrs(slog.Any("operations", list))
 	}
-	r.AddAttrs(e.Details...)
+	for _, a := range e.Details {
+		if a.Value.Kind() == slog.KindString {
+			a = text(a.Key, []byte(a.Value.String()))
+		}
+		r.AddAttrs(a)
+	}
 	if e.Revision != 0 {
 		r.AddAttrs(slog.Int64("revision", e.Revision))
 	}

@@ -2,6 +2,7 @@ package restapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -33,6 +34,11 @@ func (c *call) leases() error {
 	if err != nil {
 		return err
 	}
+	done, err := c.leaseTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	all, err := c.s.engine.Leases(ctx)
 	if err != nil {
 		return because(ctx, err)
@@ -49,6 +55,17 @@ func (c *call) leases() error {
 		b = append(appendLease(append(b, '{'), &p.items[i]), `,"keys":`...)
 		return append(strconv.AppendInt(b, int64(counts[i]), 10), '}')
 	}, p.rest, func() string { return leaseID(p.items[len(p.items)-1].ID) })
+}
+
+// leaseTurn waits until no other answer about leases is made: one costs as much as there are leases, or as a lease has
+// keys, and writers come first.
+func (c *call) leaseTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case c.s.leasing <- struct{}{}:
+		return func() { <-c.s.leasing }, nil
+	case <-ctx.Done():
+		return nil, because(ctx, ctx.Err())
+	}
 }
 
 func compareIDs(l store.Lease, id int64) int { return cmp.Compare(l.ID, id) }
@@ -78,6 +95,13 @@ func (c *call) lease() error {
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
 	withKeys := c.opts.keys == nil || *c.opts.keys
+	if withKeys {
+		done, err := c.leaseTurn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	lease, keys, err := c.s.engine.LeaseTimeToLive(ctx, id, withKeys)
 	if errors.Is(err, store.ErrLeaseNotFound) {
 		return absent("lease", leaseID(id))

@@ -70,6 +70,7 @@ type Server struct {
 	serving  atomic.Int64
 	bodies   *bodies.Budget
 	slow     loglimit.Limit
+	leasing  chan struct{} // holds an element while an answer about leases is made
 }
 
 // New creates the API over s, without owning it: shut down the HTTP server first, then close the store.
@@ -78,7 +79,10 @@ func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	if o.Authenticator == nil {
 		o.Authenticator = authn.New(s, authn.Options{Logger: o.Logger})
 	}
-	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics(), slow: slowCalls()}
+	out := &Server{
+		engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics(), slow: slowCalls(),
+		leasing: make(chan struct{}, 1),
+	}
 	out.openapi = describe(&o)
 	out.bodies = bodies.NewBudget(o.putLimit(), o.Timeout)
 	out.stopping, out.stop = context.WithCancel(context.Background())

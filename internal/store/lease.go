@@ -12,6 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/loglimit"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -83,6 +84,7 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 }
 
 // LeaseTimeToLive describes a lease and, if keys is set, returns its keys in order, at the revision in the description.
+// They must not change.
 // Errors: [ErrLeaseNotFound], which then holds at [Store.Revision], those of the backend.
 func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Lease, [][]byte, error) {
 	if err := s.CheckUser(ctx); err != nil {
@@ -134,7 +136,7 @@ func (s *Store) knownLeaseKeys(ctx context.Context, id int64) ([][]byte, int64, 
 	slices.Sort(keys)
 	attached := make([][]byte, len(keys))
 	for i, k := range keys {
-		attached[i] = []byte(k)
+		attached[i] = index.KeyBytes(k)
 	}
 	return attached, rev, nil
 }

@@ -52,6 +52,7 @@ func bytesOf(items []*Item) (bytes int64) {
 func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.mu.Lock()
 	state := x.tree.copy()
+	x.applying = true
 	x.mu.Unlock()
 	before := make([]*Item, len(items))
 	for i, it := range items {
@@ -68,6 +69,9 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.move(rev, compacted, bytes)
 	x.mu.Unlock()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
+	x.mu.Lock()
+	x.applying = false
+	x.mu.Unlock()
 	for more := true; more; {
 		x.mu.Lock()
 		more = x.cache.evict(x, applyAtOnce)

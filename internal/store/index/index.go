@@ -23,6 +23,7 @@ type Index struct {
 	disabled   bool
 	generation int                           // changes when loaders must start again
 	deleted    map[string]struct{}           // deleted while loading; must not be loaded again
+	applying   bool                          // a large batch: meanwhile leases may have keys that they lack in the tree
 	leases     map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache      valueCache
 	snapshots  []*Snapshot // oldest first

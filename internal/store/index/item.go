@@ -48,3 +48,6 @@ func (it *Item) Is(r *backend.Row) bool {
 
 // KeyString returns key as a string without copying it. This is safe because the keys of rows never change.
 func KeyString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
+
+// KeyBytes returns a key of the index as bytes without copying it. They must not change.
+func KeyBytes(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }

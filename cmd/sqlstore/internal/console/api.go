@@ -17,6 +17,8 @@ type failure struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 
+	Key string `json:"-"` // what to look at again, if anything
+
 	challenges []string // of WWW-Authenticate
 }
 

@@ -4,10 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-)
 
-// mostForm bounds a form: a key may have as many bytes as a request, and the form encodes them.
-const mostForm = 8 << 20
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
+)
 
 // changing is the data of the page that asks before a key is changed.
 type changing struct {
@@ -36,13 +35,15 @@ func (c *Console) asking(r *http.Request, action string) (*changing, *version, e
 	return ch, now, err
 }
 
-// compare fills in what the change does.
+// compare fills in what the change does. A value has its revision nowhere: what differs is not that.
 func (ch *changing) compare(now, then *version) {
 	texts := [2]string{}
 	for i, v := range []*version{now, then} {
 		if v != nil {
 			var hidden bool
-			texts[i], hidden = text(v.Version, false)
+			row := *v.Row
+			row.ModRevision = ch.Now
+			texts[i], hidden = text(changes.Decode(&row), false)
 			ch.Hidden = ch.Hidden || hidden
 		}
 	}
@@ -86,10 +87,6 @@ func (c *Console) askDelete(r *http.Request) (view, error) {
 
 // form returns what the page's form has sent: the key, and the revision that its user saw.
 func form(r *http.Request) (key string, now int64, err error) {
-	r.Body = http.MaxBytesReader(nil, r.Body, mostForm)
-	if err := r.ParseForm(); err != nil {
-		return "", 0, &failure{Code: http.StatusBadRequest, Message: "The form cannot be read: " + err.Error()}
-	}
 	key = r.PostForm.Get("key")
 	if err := checkKey(key); err != nil {
 		return "", 0, err
@@ -151,11 +148,27 @@ func (c *Console) write(r *http.Request, method, key string, now int64, value []
 		only.Set("resourceVersion", strconv.FormatInt(now, 10))
 	}
 	var answered struct{}
-	return c.api.do(r, method, objectsPath+url.PathEscape(key), only, value, &answered)
+	err := c.api.do(r, method, objectsPath+url.PathEscape(key), only, value, &answered)
+	if is(err, http.StatusConflict) || now > 0 && is(err, http.StatusNotFound) {
+		return &failure{Code: http.StatusConflict, Key: key, Message: "Somebody has changed the key meanwhile, so " +
+			"nothing was done. Look at it again."}
+	}
+	return err
 }
 
 // changed logs who has changed what.
 func (c *Console) changed(r *http.Request, what, key string, more ...any) {
-	user, _, _ := r.BasicAuth()
-	c.log.Warn("console: "+what, append([]any{"key", key, "user", user, "address", r.RemoteAddr}, more...)...)
+	c.log.Warn("console: "+what, append([]any{"key", key, "user", c.user(r), "address", r.RemoteAddr}, more...)...)
+}
+
+// user returns who has sent a request that the API has accepted, "" if there are no users.
+func (c *Console) user(r *http.Request) string {
+	name, _, ok := r.BasicAuth()
+	var status struct {
+		Enabled bool `json:"enabled"`
+	}
+	if !ok || c.api.get(r, authPath, nil, &status) != nil || !status.Enabled {
+		return ""
+	}
+	return name
 }

@@ -47,20 +47,27 @@ func TestPutBack(t *testing.T) {
 	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, first)).want(200, `method="post"`,
 		fmt.Sprintf(`name="now" value="%d"`, second), fmt.Sprintf(`name="at" value="%d"`, first),
 		`-  speed: &#34;5&#34;`, `&#43;  speed: &#34;3&#34;`)
-	s.post("/restore", changeForm(web, second, first)).want(200, "speed: &#34;3&#34;", "the newest")
-	if !s.log.contains("console: a version was put back") {
-		t.Error("the log does not say who put a version back")
+	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, "Nothing differs.")
+	// Without users, nobody can be sure of a name.
+	s.post("/restore", changeForm(web, second, first), "Authorization: Basic cm9vdDpy").want(200, "speed: &#34;3&#34;",
+		"the newest")
+	if !s.log.contains(`"console: a version was put back" key=` + web + ` user="" address=127.0.0.1:`) {
+		t.Error("the log does not say what was put back")
 	}
 	now, err := s.client.Get(s.within(), web)
 	if err != nil || string(now.Kvs[0].Value) != configMap(3) || now.Kvs[0].Lease != int64(lease.ID) {
 		t.Fatalf("%v, %v; want the first value, with the lease", now.Kvs, err)
 	}
 	// Somebody else was faster: nothing changes.
-	s.post("/restore", changeForm(web, second, second)).want(http.StatusConflict)
+	s.post("/restore", changeForm(web, second, second)).want(http.StatusConflict, "nothing was done",
+		"/object?key="+q)
 	s.post("/delete", changeForm(web, second)).want(http.StatusConflict)
 	third := now.Kvs[0].ModRevision
 	s.get("/delete?key="+q).want(200, fmt.Sprintf(`name="now" value="%d"`, third), "-  speed: &#34;3&#34;")
 	s.post("/delete", changeForm(web, third)).want(200, "Deleted at revision")
+	if !s.log.contains(`"console: a key was deleted" key=` + web) {
+		t.Error("the log does not say what was deleted")
+	}
 	s.post("/delete", changeForm(web, 0)).want(404)
 	s.get("/delete?key=" + q).want(404)
 	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, `name="now" value="0"`, "creates the key again")

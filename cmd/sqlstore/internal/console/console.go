@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"log/slog"
@@ -180,38 +181,70 @@ const overviewPattern = "GET /{$}"
 // page serves a pattern with the page that show makes.
 func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if pattern != overviewPattern { // it shows what is wrong while other pages wait for the database
-			select {
-			case c.slots <- struct{}{}:
-				defer func() { <-c.slots }()
-			case <-r.Context().Done():
-				return
-			}
-		}
-		code := http.StatusOK
-		v, err := show(r)
-		if err != nil {
-			code, v = c.failed(w, r, err)
-		}
-		if v.to != "" {
-			http.Redirect(w, r, v.to, http.StatusSeeOther)
+		// A slow browser has no slot, neither for what it sends nor for what it receives.
+		if err := readForm(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		at, err := pointOf(r)
-		if err != nil {
-			at.Text = r.URL.Query().Get("at") // to be corrected
+		if body := c.made(pattern, show, w, r); body != nil {
+			_, _ = w.Write(body) // an error means that the browser has disconnected
 		}
-		data := layout{Title: v.title, Page: v.page, At: at, Query: queryOf(r), Data: v.data}
-		var body bytes.Buffer
-		if err := c.pages[v.page].Execute(&body, data); err != nil {
-			c.log.Error("console: a page cannot be made", "page", v.page, "error", err)
-			http.Error(w, "the page cannot be made: see the server's log", http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(code)
-		_, _ = w.Write(body.Bytes()) // an error means that the browser has disconnected
 	})
+}
+
+// mostForm bounds a form. A key of more than a third of it is for other programs: a form encodes it.
+const mostForm = 1 << 20
+
+// readForm reads the form of a POST. Other requests have no body.
+func readForm(r *http.Request) error {
+	if r.Method != http.MethodPost {
+		if r.ContentLength != 0 {
+			return errors.New("a page is for GET without a body")
+		}
+		return nil
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, mostForm)
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("the form cannot be read: %w", err)
+	}
+	return nil
+}
+
+// made makes a page in one of the slots, and writes its header. It returns nil if there is no page.
+func (c *Console) made(pattern string, show func(*http.Request) (view, error), w http.ResponseWriter,
+	r *http.Request,
+) []byte {
+	if pattern != overviewPattern { // it shows what is wrong while other pages wait for the database
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+	code := http.StatusOK
+	v, err := show(r)
+	if err != nil {
+		code, v = c.failed(w, r, err)
+	}
+	if v.to != "" {
+		http.Redirect(w, r, v.to, http.StatusSeeOther)
+		return nil
+	}
+	at, err := pointOf(r)
+	if err != nil {
+		at.Text = r.URL.Query().Get("at") // to be corrected
+	}
+	data := layout{Title: v.title, Page: v.page, At: at, Query: queryOf(r), Data: v.data}
+	var body bytes.Buffer
+	if err := c.pages[v.page].Execute(&body, data); err != nil {
+		c.log.Error("console: a page cannot be made", "page", v.page, "error", err)
+		http.Error(w, "the page cannot be made: see the server's log", http.StatusInternalServerError)
+		return nil
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	return body.Bytes()
 }
 
 // failed returns the page for an error.

@@ -74,6 +74,10 @@ func TestUsers(t *testing.T) {
 	s.get("/object?key=/b/1", alice).want(403).without("theirs")
 	s.get("/browse", alice).want(403)
 	s.post("/delete", changeForm("/a/1", mine), alice).want(403)
+	s.post("/delete", changeForm("/b/1", mine+1), root).want(200)
+	if !s.log.contains(`"console: a key was deleted" key=/b/1 user=root`) {
+		t.Error("the log does not say who deleted a key")
+	}
 	if got := s.suggest("/a/", alice); len(got) != 1 || got[0].Text != "/a/1" {
 		t.Errorf("suggested to alice: %+v", got)
 	}

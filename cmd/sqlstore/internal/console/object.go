@@ -87,7 +87,7 @@ func (c *Console) object(r *http.Request) (view, error) {
 	}
 	if s.Newest {
 		if s.Lease, err = c.leaseOf(r, s.Shown); err != nil {
-			return view{}, err
+			c.log.Debug("console: a lease cannot be read", "key", s.Key, "error", err) // the page has its id
 		}
 	}
 	return view{page: "object", title: s.Key, data: &s}, nil
@@ -131,9 +131,8 @@ func (c *Console) value(r *http.Request, s *shown) {
 	reveal := r.URL.Query().Has("reveal") && asked(r)
 	s.Text, s.Hidden = text(s.Shown.Version, reveal)
 	if reveal && isSecret(s.Shown.Version) {
-		user, _, _ := r.BasicAuth()
 		c.log.Warn("console: the values of a Secret are shown", "key", s.Key, "revision", s.Shown.Revision,
-			"user", user, "address", r.RemoteAddr)
+			"user", c.user(r), "address", r.RemoteAddr)
 	}
 	most := mostText
 	if s.Raw && !s.Hidden {

@@ -1,8 +1,10 @@
 package console_test
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,6 +49,27 @@ func TestStreamUnavailable(t *testing.T) {
 		if _, body := read(t, url+"/watch/events?prefix=&after=1"); strings.Contains(body, "event: failed") != failed {
 			t.Errorf("%d: %q", code, body)
 		}
+	}
+}
+
+// Browsers that do not finish what they send keep nobody from a page.
+func TestHalfSent(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, request := range []string{"POST /delete", "GET /browse"} {
+		for range 8 {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+				"application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n", request)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.get("/browse").want(200)
 	}
 }
 

@@ -24,6 +24,7 @@ func TestSecrets(t *testing.T) {
 	for _, path := range []string{
 		object, object + "&raw=1", fmt.Sprintf("%s&at=%d", object, first),
 		fmt.Sprintf("/diff?key=%s&from=%d&to=%d", url.QueryEscape(token), first, second),
+		fmt.Sprintf("/restore?key=%s&at=%d", url.QueryEscape(token), first), "/delete?key=" + url.QueryEscape(token),
 	} {
 		s.get(path).want(200, "hidden").without("Zmlyc3Q", "c2Vjb25k", "5a 6d 6c", "-again")
 	}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// mostStreams is how many streams of events the console sends at a time.
-	mostStreams = 64
+	mostStreams = 32
 	// streamPing is how long a stream may be silent, and sendTimeout how long the browser may take to receive a part.
 	streamPing  = 15 * time.Second
 	sendTimeout = 30 * time.Second

@@ -37,6 +37,11 @@ var places = []suggestion{
 // suggest answers what is typed into the search field: pages and kinds whose names contain it, and what begins with it.
 func (c *Console) suggest(w http.ResponseWriter, r *http.Request) {
 	q := strings.TrimSpace(r.URL.Query().Get("q"))
+	at, err := pointOf(r)
+	if err != nil { // the page that Enter leads to says what is wrong
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	all := []suggestion{}
 	for _, p := range places {
 		if strings.Contains(strings.ToLower(p.Text), strings.ToLower(q)) {
@@ -46,11 +51,11 @@ func (c *Console) suggest(w http.ResponseWriter, r *http.Request) {
 	}
 	// Errors, such as a missing right, leave their part out: the page that Enter leads to says why.
 	if q != "" && !strings.Contains(q, "/") {
-		all = append(all, c.kinds(r, q)...)
+		all = append(all, c.kinds(r, q, at)...)
 	}
-	if found, err := c.level(r, q, mostSuggestions); err == nil {
+	if found, err := c.level(r, q, at, mostSuggestions); err == nil {
 		for i := range found {
-			all = append(all, found[i].suggested())
+			all = append(all, found[i].suggested(at))
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -58,15 +63,15 @@ func (c *Console) suggest(w http.ResponseWriter, r *http.Request) {
 }
 
 // kinds returns the prefixes of kinds of Kubernetes' objects, and of groups of custom ones, whose names contain a text.
-func (c *Console) kinds(r *http.Request, text string) (all []suggestion) {
-	found, err := c.level(r, registry, 0)
+func (c *Console) kinds(r *http.Request, text string, at point) (all []suggestion) {
+	found, err := c.level(r, registry, at, 0)
 	if err != nil {
 		return nil
 	}
 	for i := range found {
 		e := &found[i]
 		if len(all) < mostSuggestions && e.IsPrefix && strings.Contains(e.Name, strings.ToLower(text)) {
-			s := e.suggested()
+			s := e.suggested(at)
 			s.What, s.Text = "kind", name(strings.TrimSuffix(e.Name, "/"))
 			all = append(all, s)
 		}
@@ -74,17 +79,19 @@ func (c *Console) kinds(r *http.Request, text string) (all []suggestion) {
 	return all
 }
 
-// suggested returns the suggestion that leads to an entry.
-func (e *entry) suggested() suggestion {
+// suggested returns the suggestion that leads to an entry at a point.
+func (e *entry) suggested(at point) suggestion {
 	if e.IsPrefix {
-		return suggestion{Text: short(e.Full), What: "prefix", Href: link("/browse", "prefix", e.Full), Keys: e.Keys}
+		to := link("/browse", "prefix", e.Full, "at", at.Text)
+		return suggestion{Text: short(e.Full), What: "prefix", Href: to, Keys: e.Keys}
 	}
-	return suggestion{Text: short(e.Full), What: "key", Href: link("/object", "key", e.Full)}
+	return suggestion{Text: short(e.Full), What: "key", Href: link("/object", "key", e.Full, "at", at.Text)}
 }
 
-// level returns the first entries below a prefix, all that one answer has if limit is 0.
-func (c *Console) level(r *http.Request, prefix string, limit int) ([]entry, error) {
+// level returns the first entries below a prefix at a point, all that one answer has if limit is 0.
+func (c *Console) level(r *http.Request, prefix string, at point, limit int) ([]entry, error) {
 	ask := url.Values{}
+	at.list(ask)
 	if limit > 0 {
 		ask.Set("limit", strconv.Itoa(limit))
 	}

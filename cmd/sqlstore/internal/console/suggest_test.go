@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,6 +48,11 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%q: %+v, want only %+v", q, got, want)
 		}
 	}
+	early := s.put("a/1", "x")
+	s.put("a/2", "x")
+	p := s.get(fmt.Sprintf("/suggest?q=a/&at=%d", early)).want(200, fmt.Sprintf(`/object?at=%d`, early))
+	p.without("a/2")
+	s.get("/suggest?q=a/&at=yesterday").want(400)
 	if got := s.suggest("none/such"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
@@ -64,6 +65,9 @@ type heading struct {
 func column(t *topped, sort, text string) heading {
 	return heading{text, link("/top", "by", t.By, "sort", sort), t.Sort == sort}
 }
+
+// Heading is that of the groups.
+func (t *topped) Heading() string { return strings.ToUpper(t.By[:1]) + t.By[1:] }
 
 // IsPrefix reports whether a group is a prefix to browse.
 func (t *topped) IsPrefix(name string) bool { return t.By == groupings[0] && name != rest }

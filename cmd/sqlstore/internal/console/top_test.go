@@ -54,7 +54,7 @@ func TestTop(t *testing.T) {
 	if strings.Index(p.body, pods) < strings.Index(p.body, maps) {
 		t.Error("those that write most do not come first")
 	}
-	s.get("/top?by=kind").want(200, "v1 ConfigMap", "(no Kubernetes object)").without(pods)
+	s.get("/top?by=kind").want(200, "Kind<th", "v1 ConfigMap", "(no Kubernetes object)").without(pods)
 	s.get("/top?by=namespace&sort=nothing").want(200, "<bdi>default")
 	s.put("later", "x")
 	s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last)).without("later")

@@ -4,6 +4,7 @@ import "net/http"
 
 const (
 	usersPath = "/v1/users"
+	authPath  = "/v1/auth"
 	rolesPath = "/v1/roles"
 	// mostGranted is how many roles of a user, or permissions of a role, the page shows.
 	mostGranted = 20
@@ -109,7 +110,7 @@ func (c *Console) users(r *http.Request) (view, error) {
 	var status struct {
 		Enabled bool `json:"enabled"`
 	}
-	if err := c.api.get(r, "/v1/auth", nil, &status); err != nil {
+	if err := c.api.get(r, authPath, nil, &status); err != nil {
 		return view{}, err
 	}
 	q := r.URL.Query()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
 // watching is the data of the page of changes.
@@ -21,11 +22,11 @@ type watching struct {
 // watch shows what changes.
 func (c *Console) watch(r *http.Request) (view, error) {
 	w := watching{Prefix: r.URL.Query().Get("prefix")}
-	var l level
-	if err := c.api.get(r, treePath+url.PathEscape(w.Prefix), url.Values{"limit": {"1"}}, &l); err != nil {
+	var report conditions.Report
+	if err := c.api.get(r, "/status", nil, &report); err != nil {
 		return view{}, err
 	}
-	w.After = l.Metadata.ResourceVersion
+	w.After = report.Revision
 	w.Events = events(w.Prefix)
 	return view{page: "watch", title: strings.TrimSpace("Watch " + w.Prefix), data: &w}, nil
 }

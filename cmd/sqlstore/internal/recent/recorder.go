@@ -109,9 +109,16 @@ func (r *Recorder) Count() int64 {
 	return r.count
 }
 
-// Hour returns the samples of the hour before the newest one. There are older ones after the machine has slept.
+// Hour returns the samples of the hour before the newest one, in the order of their times. There are older ones after
+// the machine has slept, and later ones after its clock was set back.
 func (r *Recorder) Hour() Hour {
 	samples, _, _ := r.Since(0)
+	for i := len(samples) - 1; i > 0; i-- {
+		if !samples[i-1].Time().Before(samples[i].Time()) {
+			samples = samples[i:]
+			break
+		}
+	}
 	for len(samples) > 0 && samples[len(samples)-1].Time().Sub(samples[0].Time()) > time.Hour {
 		samples = samples[1:]
 	}

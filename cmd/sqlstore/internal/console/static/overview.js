@@ -111,7 +111,10 @@ const draw = () => {
 };
 
 const add = (sample) => {
-	if (sample.time <= (hour.time.at(-1) ?? 0)) return;
+	if (sample.time === hour.time.at(-1)) return;
+	if (sample.time < hour.time.at(-1)) { // the clock was set back
+		for (const name of Object.keys(hour)) hour[name] = [];
+	}
 	for (const name of Object.keys(hour)) hour[name].push(sample[name]);
 	while (hour.time[0] < sample.time - 3600) {
 		for (const name of Object.keys(hour)) hour[name].shift();
@@ -156,7 +159,7 @@ follow(() => {
 	},
 }, async () => {
 	hour = await (await load("/recent.json")).json();
-	early.forEach(add);
+	early.filter((sample) => sample.time > (hour.time.at(-1) ?? 0)).forEach(add);
 	early = null;
 	draw();
 	await replace();

@@ -2,6 +2,7 @@
 // The search field suggests pages, kinds, prefixes and keys: a combobox as the ARIA Authoring Practices describe it.
 // Enter without a choice goes where the form does.
 const field = document.getElementById("q");
+const point = document.getElementById("at");
 const list = document.createElement("ul");
 list.id = "suggestions";
 list.setAttribute("role", "listbox");
@@ -50,7 +51,7 @@ const suggest = async () => {
 	if (mine !== asked) return;
 	const text = field.value;
 	try {
-		const answer = await fetch(`/suggest?q=${encodeURIComponent(text)}`, { signal: AbortSignal.timeout(5000) });
+		const answer = await fetch(`/suggest?${new URLSearchParams({ q: text, at: point.value })}`, { signal: AbortSignal.timeout(5000) });
 		const found = answer.ok ? await answer.json() : [];
 		if (mine !== asked) return;
 		show(found);
