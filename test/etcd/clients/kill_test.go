@@ -14,16 +14,22 @@ import (
 )
 
 // killWithin runs sqlstore, and kills it after a random part of most, unless it has ended before. It reports whether it
-// was killed.
+// was killed. One that was killed while it began leaves a mark, which the next ones respect for a while, as they say:
+// killWithin runs it again until then.
 func killWithin(t *testing.T, most time.Duration, args ...string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), rand.N(most))
-	defer cancel()
-	out, err := exec.CommandContext(ctx, launch.Binary(t), args...).CombinedOutput()
-	if err != nil && ctx.Err() == nil {
-		t.Fatalf("%q: %v: %s", args, err, out)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(most))
+		out, err := exec.CommandContext(ctx, launch.Binary(t), args...).CombinedOutput()
+		killed := ctx.Err() != nil
+		cancel()
+		if err == nil || killed {
+			return err != nil
+		}
+		if !strings.Contains(string(out), "or was killed when it did: wait") {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
 	}
-	return err != nil
 }
 
 // A cut-over that is killed again and again leaves a target that no server opens, or one that is complete. Then the
