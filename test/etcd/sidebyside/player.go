@@ -157,17 +157,23 @@ func (p *player) rest(ctx context.Context, streams ...*pair) error {
 	if len(streams) == 0 {
 		return nil
 	}
-	// The watches of a stream may receive the events of one revision in any order. When the second write's event
-	// arrives, only older events are certain to have arrived.
+	// The watches of a stream may receive the events of one batch in any order, and a replica may read both writes as
+	// one batch. So the second write comes after the first one's event has arrived. When its own event arrives, all
+	// older events have.
 	var upTo int64
 	for range 2 {
 		upTo = p.rev
 		if err := p.ask(ctx, putCall(&pb.PutRequest{Key: []byte(sentinelKey)})); err != nil {
 			return err
 		}
+		for _, s := range streams {
+			if err := s.received(ctx, p.rev); err != nil {
+				return p.watchError(s, err)
+			}
+		}
 	}
 	for _, s := range streams {
-		if err := s.settle(ctx, p.rev); err != nil {
+		if err := s.caughtUp(ctx, p.rev); err != nil {
 			return p.watchError(s, err)
 		}
 		if d := s.compare(upTo, p.borders); d != "" {

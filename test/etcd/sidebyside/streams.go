@@ -95,16 +95,15 @@ func (p *pair) sendBoth(r *pb.WatchRequest) error {
 	return errors.Join(p.etcd.send(r), p.target.send(r))
 }
 
-// settle waits until both streams have sent the sentinel's event of revision rev, and all older events to watches that
-// are still catching up.
-func (p *pair) settle(ctx context.Context, rev int64) error {
+// received waits until both streams have sent the sentinel's event of revision rev.
+func (p *pair) received(ctx context.Context, rev int64) error {
 	for name, r := range map[string]*recorder{"etcd": p.etcd, "target": p.target} {
 		if err := r.wait(ctx, fmt.Sprintf("the sentinel's event at %d from %s", rev, name),
 			sentinelAt(rev)); err != nil {
 			return err
 		}
 	}
-	return p.caughtUp(ctx, rev)
+	return nil
 }
 
 // caughtUp waits until no watch of either stream has to catch up with the revision rev.
