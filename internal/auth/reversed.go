@@ -14,9 +14,13 @@ func reversed(key, end []byte) bool {
 // coverReversed is cover for such a range. What etcd allows then depends on the shape of the tree in which it keeps a
 // user's permissions, and clients see it: so this asks the same tree.
 func (s *State) coverReversed(u *user, key, end []byte, write bool) bool {
+	kind := Read
+	if write {
+		kind = Write
+	}
 	tree := adt.NewIntervalTree()
 	for p := range s.permissions(u) {
-		if p.Kind != ReadWrite && (p.Kind == Write) != write {
+		if p.Kind != ReadWrite && p.Kind != kind {
 			continue
 		}
 		granted := adt.NewBytesAffinePoint(p.Key)

@@ -1,9 +1,11 @@
 package restapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/sqlstore/sqlstore/paging"
 )
@@ -45,24 +47,24 @@ func part[T, K any](all []T, after *K, compare func(T, K) int, limit int64, size
 	return chunk[T]{all[:n], len(all) - n}
 }
 
-// lastName returns the last item of the previous chunk, nil for the first chunk. Errors: 400.
-func (o *options) lastName() (*string, error) {
+// last returns the last item of the previous chunk of a kind of list, nil for the first chunk. Errors: 400.
+func (o *options) last(kind string) (*string, error) {
 	if o.token == "" {
 		return nil, nil
 	}
-	name, err := base64.RawURLEncoding.DecodeString(o.token)
-	if err != nil {
+	token, err := base64.RawURLEncoding.DecodeString(o.token)
+	name, is := strings.CutPrefix(string(token), kind+" ")
+	if err != nil || !is {
 		return nil, errToken
 	}
-	text := string(name)
-	return &text, nil
+	return &name, nil
 }
 
 // answerList answers with a chunk of n items. last returns the name of the last one, for the token.
 func (c *call) answerList(kind string, n int, item func(b []byte, i int) []byte, rest int, last func() string) error {
 	page := paging.Page{Revision: c.revision, Remaining: int64(rest)}
 	if rest > 0 {
-		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(last()))
+		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(kind + " " + last()))
 	}
 	b := getBuffer()
 	defer putBuffer(b)
@@ -76,6 +78,17 @@ func (c *call) answerList(kind string, n int, item func(b []byte, i int) []byte,
 	*b = appendListMeta(append(*b, `],"metadata":`...), &page)
 	*b = append(*b, '}', '\n')
 	return c.answer(http.StatusOK, *b)
+}
+
+// answerNamed answers with a chunk of users or roles, in order of their names. size returns the bytes of the names in
+// an item.
+func answerNamed[T any](
+	c *call, kind string, after *string, all []T, name func(*T) string, size func(*T) int, item func([]byte, *T) []byte,
+) error {
+	p := part(all, after, func(t T, last string) int { return cmp.Compare(name(&t), last) }, c.opts.limit, size)
+	return c.answerList(kind, len(p.items), func(b []byte, i int) []byte {
+		return append(item(append(b, '{'), &p.items[i]), '}')
+	}, p.rest, func() string { return name(&p.items[len(p.items)-1]) })
 }
 
 // refuseVersions refuses the parameters of lists that have versions. Errors: 400.

@@ -30,7 +30,7 @@ func (c *call) leases() error {
 	}
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
-	after, err := c.opts.lastLease()
+	after, err := c.opts.lastLease("LeaseList")
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (c *call) leaseTurn(ctx context.Context) (done func(), err error) {
 func compareIDs(l store.Lease, id int64) int { return cmp.Compare(l.ID, id) }
 
 // lastLease returns the last lease of the previous chunk, nil for the first chunk. Errors: 400.
-func (o *options) lastLease() (*int64, error) {
-	name, err := o.lastName()
+func (o *options) lastLease(kind string) (*int64, error) {
+	name, err := o.last(kind)
 	if err != nil || name == nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func init() {
 		summary: "List one level of the tree of keys: the keys that begin with a prefix and have no further slash, " +
 			"and the longer prefixes up to their next slash, with the number of their keys. A slash right after the " +
 			"prefix does not count. At most 500 in one chunk.",
-		params:  []parameter{limit, continueToken, listVersion, versionMatch, atTime},
+		params:  []parameter{chunkLimit, continueToken, listVersion, versionMatch, atTime},
 		answers: map[int]schemaOf{200: treeSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).tree,
 	}, {
@@ -93,7 +93,7 @@ func init() {
 		id: "leases", verb: verbList, method: http.MethodGet, on: theLeases,
 		summary: "List the leases in order of their ids, at most 500 in one chunk. A chunk shows those that exist " +
 			"when it is made.",
-		params:  []parameter{limit, continueToken},
+		params:  []parameter{chunkLimit, continueToken},
 		answers: map[int]schemaOf{200: leasesSchema},
 		serve:   (*call).leases,
 	}, {
@@ -110,7 +110,7 @@ func init() {
 	}, {
 		id: "users", verb: verbList, method: http.MethodGet, on: theUsers,
 		summary: "List the users in order of their names, at most 500 in one chunk.",
-		params:  []parameter{limit, continueToken},
+		params:  []parameter{chunkLimit, continueToken},
 		answers: map[int]schemaOf{200: usersSchema},
 		serve:   (*call).users,
 	}, {
@@ -121,7 +121,7 @@ func init() {
 	}, {
 		id: "roles", verb: verbList, method: http.MethodGet, on: theRoles,
 		summary: "List the roles in order of their names, at most 500 in one chunk.",
-		params:  []parameter{limit, continueToken},
+		params:  []parameter{chunkLimit, continueToken},
 		answers: map[int]schemaOf{200: rolesSchema},
 		serve:   (*call).roles,
 	}, {

@@ -95,6 +95,9 @@ var (
 		func(o *options, s string) { o.match = s })
 
 	limit = number("limit", "Maximum number of items; 0 means all.", func(o *options, n int64) { o.limit = n })
+	// chunkLimit is that of lists whose chunks are bounded in any case.
+	chunkLimit = number("limit", "Maximum number of items, at most 500; 0 means 500.",
+		func(o *options, n int64) { o.limit = n })
 
 	continueToken = text("continue", "The token from the end of the previous chunk.", func(o *options, s string) {
 		o.token = s

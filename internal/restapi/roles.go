@@ -2,8 +2,8 @@ package restapi
 
 import (
 	"bytes"
-	"cmp"
 	"net/http"
+	"strconv"
 
 	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
@@ -11,7 +11,7 @@ import (
 
 // roles answers with the roles in order of their names.
 func (c *call) roles() error {
-	after, err := c.opts.lastName()
+	after, err := c.opts.last("RoleList")
 	if err != nil {
 		return err
 	}
@@ -19,12 +19,11 @@ func (c *call) roles() error {
 	if err != nil {
 		return err
 	}
-	p := part(state.Roles(), after, func(r auth.Role, name string) int { return cmp.Compare(r.Name, name) },
-		c.opts.limit, sizeOf)
-	return c.answerList("RoleList", len(p.items), func(b []byte, i int) []byte {
-		r, _ := state.Granted(p.items[i].Name)
-		return append(appendRole(append(b, '{'), &r), '}')
-	}, p.rest, func() string { return p.items[len(p.items)-1].Name })
+	return answerNamed(c, "RoleList", after, state.Roles(), func(r *auth.Role) string { return r.Name }, sizeOf,
+		func(b []byte, r *auth.Role) []byte {
+			granted, _ := state.Granted(r.Name)
+			return appendRole(b, &granted)
+		})
 }
 
 // sizeOf returns the bytes of the names in a role.
@@ -75,7 +74,13 @@ var all = []byte{0}
 // appendPermission appends a permission with the keys that it is for: one key, those with a prefix, those from a key
 // on, or a range.
 func appendPermission(b []byte, p *auth.Permission) []byte {
-	b = append(append(append(b, `{"access":"`...), access[p.Kind]...), `",`...)
+	b = append(b, `{"access":"`...)
+	if name, ok := access[p.Kind]; ok {
+		b = append(b, name...)
+	} else { // a client can grant any number, which then allows nothing
+		b = strconv.AppendInt(b, int64(p.Kind), 10)
+	}
+	b = append(b, `",`...)
 	switch {
 	case len(p.End) == 0:
 		b = appendBytes(b, "key", p.Key)

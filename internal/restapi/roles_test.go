@@ -1,6 +1,7 @@
 package restapi_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -63,6 +64,7 @@ func TestUsersAndRoles(t *testing.T) {
 		{Kind: auth.ReadWrite, Key: []byte("r"), End: []byte{0}},
 		{Kind: auth.Read, Key: []byte("s"), End: []byte("x\xff")},
 		{Kind: auth.Read, Key: []byte{0}, End: []byte{0}},
+		{Kind: 7, Key: []byte("t")},
 	} {
 		s.change(auth.GrantPermission{Role: "some", Permission: p})
 	}
@@ -73,7 +75,7 @@ func TestUsersAndRoles(t *testing.T) {
 		}
 		if got := listOf(s, "/v1/roles", limit, func(r roleJSON) string {
 			return fmt.Sprintf("%s:%d", r.Name, len(r.Permissions))
-		}); got != "a/b:0 root:1 some:5" {
+		}); got != "a/b:0 root:1 some:6" {
 			t.Errorf("limit %d: %q", limit, got)
 		}
 	}
@@ -85,7 +87,8 @@ func TestUsersAndRoles(t *testing.T) {
 	for name, want := range map[string]string{
 		"root": `{"access":"readwrite","prefix":""}`, "a%2Fb": "", "a/b": "",
 		"some": `{"access":"read","prefix":""} {"access":"read","key":"k"} {"access":"write","prefix":"p/"} ` +
-			`{"access":"readwrite","from":"r"} {"access":"read","from":"s","to":"x` + "\uFFFD" + `","toBase64":"eP8="}`,
+			`{"access":"readwrite","from":"r"} ` +
+			`{"access":"read","from":"s","to":"x` + "\uFFFD" + `","toBase64":"eP8="} {"access":"7","key":"t"}`,
 	} {
 		var r roleJSON
 		s.do("GET", "/v1/roles/"+name, "").want(200, "").decode(&r)
@@ -100,9 +103,12 @@ func TestUsersAndRoles(t *testing.T) {
 	for _, path := range []string{"/v1/users/carol", "/v1/roles/bob", "/v1/roles/a/b/", "/v1/users/", "/v1/roles/"} {
 		s.do("GET", path, "").want(404, "NotFound")
 	}
+	ofRoles := base64.RawURLEncoding.EncodeToString([]byte("RoleList a"))
+	s.do("GET", "/v1/roles?continue="+ofRoles, "").want(200, "")
 	for _, path := range []string{
 		"/v1/users/%2e%2e", "/v1/users?limit=x", "/v1/roles?continue=!", "/v1/users?resourceVersion=2",
 		"/v1/users/bob?watch=true", "/v1/auth?history=true", "/v1/alarms?watch=true",
+		"/v1/users?continue=" + ofRoles, "/v1/leases?continue=" + ofRoles,
 	} {
 		s.do("GET", path, "").want(400, "BadRequest")
 	}

@@ -51,7 +51,8 @@ func serverSchemas() schemaOf {
 		"Role":     answerOf("Role", "A role.", ofRole, role),
 		"Permission": members("What a role allows: access to one key, to the keys with a prefix, or to those from "+
 			"one key on up to, and without, another one.", []string{"access"}, merge(
-			schemaOf{"access": schemaOf{"type": "string", "enum": []string{"read", "write", "readwrite"}}},
+			schemaOf{"access": described(stringSchema, "read, write, readwrite, or the number of an unknown kind, "+
+				"which allows nothing.")},
 			textOf("key", "The only key."), textOf("prefix", "What the keys begin with; empty for all keys."),
 			textOf("from", "The first key."), textOf("to", "The end; absent if there is none."))),
 		"AuthStatus": answerOf("AuthStatus", "Whether authentication is enabled.", []string{"enabled", "authRevision"},

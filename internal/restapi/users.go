@@ -1,7 +1,6 @@
 package restapi
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
 
@@ -40,7 +39,7 @@ func (c *call) auth() error {
 
 // users answers with the users in order of their names.
 func (c *call) users() error {
-	after, err := c.opts.lastName()
+	after, err := c.opts.last("UserList")
 	if err != nil {
 		return err
 	}
@@ -48,11 +47,8 @@ func (c *call) users() error {
 	if err != nil {
 		return err
 	}
-	p := part(state.Users(), after, func(u auth.User, name string) int { return cmp.Compare(u.Name, name) },
-		c.opts.limit, func(u *auth.User) int { return len(u.Name) + lengths(u.Roles) })
-	return c.answerList("UserList", len(p.items), func(b []byte, i int) []byte {
-		return append(appendUser(append(b, '{'), &p.items[i]), '}')
-	}, p.rest, func() string { return p.items[len(p.items)-1].Name })
+	return answerNamed(c, "UserList", after, state.Users(), func(u *auth.User) string { return u.Name },
+		func(u *auth.User) int { return len(u.Name) + lengths(u.Roles) }, appendUser)
 }
 
 // user answers with one user.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore"
@@ -88,8 +89,60 @@ func (c *checked) send(method, url, body, media string) *http.Response {
 	return resp
 }
 
+// describeAll makes a lease with a key, an alarm, a user and a role, so that no list is empty.
+func describeAll(t *testing.T, s *sqlstore.Server) {
+	t.Helper()
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer etcd.Close()
+	ctx := t.Context()
+	lease, err := pb.NewLeaseClient(etcd.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: 7, TTL: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := etcd.Status(ctx, s.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"a key of the lease": func() error {
+			_, err := etcd.Put(ctx, "leased", "v", clientv3.WithLease(clientv3.LeaseID(lease.ID)))
+			return err
+		},
+		"an alarm": func() error {
+			_, err := pb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
+				Action: pb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: 7,
+			})
+			return err
+		},
+		"a user": func() error { return addUser(ctx, etcd) },
+	} {
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func addUser(ctx context.Context, etcd *clientv3.Client) error {
+	if _, err := etcd.RoleAdd(ctx, "some"); err != nil {
+		return err
+	}
+	const read = clientv3.PermissionType(clientv3.PermRead)
+	if _, err := etcd.RoleGrantPermission(ctx, "some", "k", "", read); err != nil {
+		return err
+	}
+	if _, err := etcd.UserAdd(ctx, "bob", "x"); err != nil {
+		return err
+	}
+	_, err := etcd.UserGrantRole(ctx, "bob", "some")
+	return err
+}
+
 func TestAnswersToWrites(t *testing.T) {
-	_, url, c := serve(t)
+	s, url, c := serve(t)
+	describeAll(t, s)
 	const media = "application/json"
 	for _, r := range []struct {
 		method, path, body, media string
@@ -99,9 +152,9 @@ func TestAnswersToWrites(t *testing.T) {
 		{"PUT", "/v1/objects/a/null", `{"value":null}`, media, 201},
 		{"PUT", "/v1/objects/a/%00%ff", "\x00", "application/octet-stream", 201},
 		{"PUT", "/v1/objects/a/k", `{"value":2}`, media, 409},
-		{"PUT", "/v1/objects/a/k?resourceVersion=2", `{"value":[2]}`, media, 200},
-		{"PUT", "/v1/objects/a/k?resourceVersion=2", `{"value":2}`, media, 409},
-		{"PUT", "/v1/objects/a/none?resourceVersion=2", `{"value":2}`, media, 404},
+		{"PUT", "/v1/objects/a/k?resourceVersion=3", `{"value":[2]}`, media, 200},
+		{"PUT", "/v1/objects/a/k?resourceVersion=3", `{"value":2}`, media, 409},
+		{"PUT", "/v1/objects/a/none?resourceVersion=3", `{"value":2}`, media, 404},
 		{"PUT", "/v1/objects/a/k", `{`, media, 400},
 		{"PUT", "/v1/objects/a/k", strings.Repeat("x", 1000), "application/octet-stream", 413},
 		{"PUT", "/v1/objects/a/k", "x", "text/plain", 415},
@@ -116,22 +169,25 @@ func TestAnswersToWrites(t *testing.T) {
 		{"GET", "/v1/tree/", "", "", 200},
 		{"GET", "/v1/tree/a/?limit=1", "", "", 200},
 		{"GET", "/v1/leases", "", "", 200},
-		{"GET", "/v1/leases/7", "", "", 404},
+		{"GET", "/v1/leases/7", "", "", 200},
+		{"GET", "/v1/leases/8", "", "", 404},
 		{"GET", "/v1/leases/x", "", "", 400},
 		{"GET", "/v1/alarms", "", "", 200},
 		{"GET", "/v1/users?limit=1", "", "", 200},
+		{"GET", "/v1/users/bob", "", "", 200},
 		{"GET", "/v1/users/x", "", "", 404},
 		{"GET", "/v1/roles", "", "", 200},
+		{"GET", "/v1/roles/some", "", "", 200},
 		{"GET", "/v1/roles/x", "", "", 404},
 		{"GET", "/v1/auth", "", "", 200},
 		{"GET", "/openapi.json", "", "", 200},
 		{"GET", "/elsewhere", "", "", 404},
 		{"POST", "/v1/objects/a/k", "", "", 405},
-		{"DELETE", "/v1/objects/a/k?resourceVersion=2", "", "", 409},
+		{"DELETE", "/v1/objects/a/k?resourceVersion=3", "", "", 409},
 		{"DELETE", "/v1/objects/a/k", `{"preconditions":{"resourceVersion":"x"}}`, media, 400},
 		{"DELETE", "/v1/objects/a/k", `{}`, "text/plain", 415},
 		{"DELETE", "/v1/objects/a/k", strings.Repeat(" ", 1<<17), media, 413},
-		{"DELETE", "/v1/objects/a/k", `{"preconditions":{"resourceVersion":"5"}}`, media, 200},
+		{"DELETE", "/v1/objects/a/k", `{"preconditions":{"resourceVersion":"6"}}`, media, 200},
 		{"DELETE", "/v1/objects/a/k", "", "", 404},
 	} {
 		if resp := c.send(r.method, url+r.path, r.body, r.media); resp.StatusCode != r.code {
