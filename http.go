@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/restapi"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 const (
@@ -107,7 +107,7 @@ func (s *Server) refuseCall(w http.ResponseWriter) {
 
 // notReady returns why the server does not serve clients yet.
 func (s *Server) notReady() string {
-	return conditions.Find(s.monitor.List(), conditions.Ready).Message
+	return status.Find(s.monitor.List(), status.Ready).Message
 }
 
 func (s *Server) serve(clients []*listen.Split, cfg *Config) {

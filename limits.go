@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/setting"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 const (
@@ -80,7 +80,7 @@ func (c *Config) check() error {
 
 // checkAcknowledged refuses types that cannot be acknowledged. Errors: [ErrConfig].
 func checkAcknowledged(types []string) error {
-	if err := conditions.CheckAcknowledged(types); err != nil {
+	if err := status.CheckAcknowledged(types); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AcknowledgedConditions"), err)
 	}
 	return nil

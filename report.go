@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/backup"
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // sizeTimeout is how long a report waits for the database's size, which is read again after sizePeriod.
@@ -25,19 +25,19 @@ const (
 type reporter struct{ s *Server }
 
 // Conditions implements [telemetry.Conditions].
-func (r reporter) Conditions() []conditions.Condition { return r.s.monitor.List() }
+func (r reporter) Conditions() []status.Condition { return r.s.monitor.List() }
 
 // StatusContext implements [telemetry.Conditions].
-func (r reporter) StatusContext(ctx context.Context) conditions.Report { return r.s.report(ctx) }
+func (r reporter) StatusContext(ctx context.Context) status.Report { return r.s.report(ctx) }
 
 // FullStatusContext implements [telemetry.Conditions].
-func (r reporter) FullStatusContext(ctx context.Context) conditions.Report {
+func (r reporter) FullStatusContext(ctx context.Context) status.Report {
 	return r.s.fullReport(ctx)
 }
 
-func (s *Server) report(ctx context.Context) conditions.Report {
+func (s *Server) report(ctx context.Context) status.Report {
 	seen := s.monitor.CheckContext(ctx)
-	r := conditions.Report{
+	r := status.Report{
 		Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,
 		Time: time.Now().UTC().Truncate(time.Second),
 	}
@@ -48,7 +48,7 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	st.mu.Unlock()
 	if s.certs != nil {
 		for _, v := range s.certs.State().Served {
-			r.Certificates = append(r.Certificates, conditions.Certificate{File: v.File, Expires: seconds(v.NotAfter)})
+			r.Certificates = append(r.Certificates, status.Certificate{File: v.File, Expires: seconds(v.NotAfter)})
 		}
 	}
 	if opened == nil {
@@ -59,12 +59,12 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	members := opened.Members()
 	r.Members, r.LagSeconds = max(1, len(members)), opened.Behind().Seconds()
 	for i := range members {
-		r.Replicas = append(r.Replicas, conditions.Replica{
+		r.Replicas = append(r.Replicas, status.Replica{
 			ID: strconv.FormatUint(members[i].ID, 16), Name: members[i].Name,
 		})
 	}
 	for _, a := range opened.Alarms() {
-		r.Alarms = append(r.Alarms, conditions.Alarm{
+		r.Alarms = append(r.Alarms, status.Alarm{
 			Type: alarmType(a.Kind), Member: strconv.FormatUint(a.Member, 16),
 		})
 	}
@@ -75,7 +75,7 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 		r.Backup = describeBackup(s.backupName, b.State())
 	}
 	if f := opened.LastFault(); f != nil {
-		r.LastError = &conditions.DatabaseError{Time: seconds(f.At), Message: f.Err.Error()}
+		r.LastError = &status.DatabaseError{Time: seconds(f.At), Message: f.Err.Error()}
 	}
 	return r
 }
@@ -92,8 +92,8 @@ func alarmType(kind store.AlarmKind) string {
 }
 
 // describe returns a compactor's state for a report.
-func describe(c *compactor.State) *conditions.Compaction {
-	d := &conditions.Compaction{
+func describe(c *compactor.State) *status.Compaction {
+	d := &status.Compaction{
 		Mode: cmp.Or(string(c.Mode), "off"), Retention: c.Retention, Leads: c.Leads, Compacted: c.Compacted,
 		Purged: c.Purged, Last: seconds(c.Last), Next: seconds(c.Next),
 	}
@@ -104,8 +104,8 @@ func describe(c *compactor.State) *conditions.Compaction {
 }
 
 // describeBackup returns the state of backups for a report.
-func describeBackup(destination string, state backup.State) *conditions.Backup {
-	b := &conditions.Backup{Destination: destination, Leads: state.Leads}
+func describeBackup(destination string, state backup.State) *status.Backup {
+	b := &status.Backup{Destination: destination, Leads: state.Leads}
 	if state.Leads && !state.Saved.IsZero() {
 		b.Saved, b.Revision = seconds(state.Saved), state.Revision
 	}
@@ -116,7 +116,7 @@ func describeBackup(destination string, state backup.State) *conditions.Backup {
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // fullReport is report with the database's size, for which it asks the database.
-func (s *Server) fullReport(ctx context.Context) conditions.Report {
+func (s *Server) fullReport(ctx context.Context) status.Report {
 	r := s.report(ctx)
 	s.state.mu.Lock()
 	opened := s.state.store
@@ -124,12 +124,12 @@ func (s *Server) fullReport(ctx context.Context) conditions.Report {
 	if opened == nil {
 		return r
 	}
-	r.Size = s.size.read(ctx, func(ctx context.Context) *conditions.Size {
+	r.Size = s.size.read(ctx, func(ctx context.Context) *status.Size {
 		st, err := opened.Status(ctx)
 		if err != nil {
 			return nil
 		}
-		size := &conditions.Size{
+		size := &status.Size{
 			Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys,
 			WAL: st.DBWAL,
 		}
@@ -145,12 +145,12 @@ func (s *Server) fullReport(ctx context.Context) conditions.Report {
 // time and once per sizePeriod.
 type sizeReader struct {
 	reading sync.Mutex
-	last    atomic.Pointer[conditions.Size]
+	last    atomic.Pointer[status.Size]
 	at      time.Time // when last was read
 }
 
 // read returns the size, nil if it is not known.
-func (x *sizeReader) read(ctx context.Context, query func(context.Context) *conditions.Size) *conditions.Size {
+func (x *sizeReader) read(ctx context.Context, query func(context.Context) *status.Size) *status.Size {
 	if !x.reading.TryLock() {
 		return x.last.Load()
 	}

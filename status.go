@@ -15,6 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/faults"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // ErrFixed is an error for [Server.RefuseReload]. It means that the new configuration changes settings that require a
@@ -229,177 +230,15 @@ func refusal(err error) *conditions.Fault {
 	return &conditions.Fault{Reason: reason, Message: err.Error()}
 }
 
-// Status is the state of a server, and the JSON answer of /status. Revisions and members are current; they are 0 and ""
-// until the database is open.
-type Status struct {
-	// Name is the name of the member, Version that of sqlstore, EtcdVersion that of the etcd API.
-	Name        string `json:"name"`
-	Version     string `json:"version"`
-	EtcdVersion string `json:"etcdVersion"`
-	// Time is the server's clock, for the age of a condition.
-	Time time.Time `json:"time"`
-	// Generation is the newest generation of the configuration: 1 at the start, plus one for each reload, even if
-	// refused.
-	Generation int64       `json:"generation"`
-	Conditions []Condition `json:"conditions"`
+// Status is the state of a server, and the JSON answer of /status.
+type Status = status.Report
 
-	// Datastore names the database, without secrets.
-	Datastore string `json:"datastore"`
-	// Revision is the last one published on this server, Compacted the oldest that can be read.
-	Revision  int64 `json:"revision"`
-	Compacted int64 `json:"compacted"`
-	// Member and Leader are ids in hexadecimal, as etcd writes them. Leader is the replica that holds the maintenance
-	// lease; Members counts the live replicas.
-	Member  string `json:"member"`
-	Leader  string `json:"leader"`
-	Members int    `json:"members"`
-	// Replicas are the live replicas over Postgres, in order of their ids, including this one; empty on SQLite.
-	Replicas []Replica `json:"replicas,omitempty"`
-	// LagSeconds is the age of the latest moment before which every commit of any replica is known to be published on
-	// this server: about 1 at most in normal operation, 0 on SQLite.
-	LagSeconds float64 `json:"lagSeconds"`
-	// Alarms are the raised alarms, of all replicas.
-	Alarms []Alarm `json:"alarms,omitempty"`
-	// Certificates are those in use, empty without TLS.
-	Certificates []Certificate `json:"certificates,omitempty"`
-	// Compaction is the state of the compactor, nil until it runs.
-	Compaction *Compaction `json:"compaction,omitempty"`
-	// Backup is nil without continuous backups, and until they run.
-	Backup *BackupStatus `json:"backup,omitempty"`
-	// Size is nil until the database is open, and while it does not answer.
-	Size *Size `json:"size,omitempty"`
-	// LastError is the last commit that failed since the start, nil if none has.
-	LastError *DatabaseError `json:"lastError,omitempty"`
-}
-
-// Replica is a live replica. Its ID is in hexadecimal.
-type Replica struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
-// Alarm is a raised alarm: its type, NOSPACE or CORRUPT, or the number of another one, and the id, in hexadecimal, of
-// the member for which it is raised.
-type Alarm struct {
-	Type   string `json:"type"`
-	Member string `json:"member"`
-}
-
-// Certificate is a file that is in use, the server's own certificate or the authority of its clients, and when it
-// expires.
-type Certificate struct {
-	File    string    `json:"file"`
-	Expires time.Time `json:"expires"`
-}
-
-// Compaction is the state of the compactor on one server.
-type Compaction struct {
-	// Mode is periodic, revision or off. Retention is the history to keep, in the unit of the mode.
-	Mode      string `json:"mode"`
-	Retention string `json:"retention,omitempty"`
-	// Leads reports that this server compacts and deletes.
-	Leads bool `json:"leads"`
-	// Compacted is the oldest readable revision. Purged is the revision up to which superseded rows are deleted, or -1
-	// if this server does not know.
-	Compacted int64 `json:"compacted"`
-	Purged    int64 `json:"purged"`
-	// Last is when this server last compacted automatically, Next when it plans to do so again.
-	Last time.Time `json:"last,omitzero"`
-	Next time.Time `json:"next,omitzero"`
-	// Stalled is one CamelCase word for what is in the way, "" if nothing is, StalledSince since when. The condition
-	// CompactionStalled has a message.
-	Stalled      string    `json:"stalled,omitempty"`
-	StalledSince time.Time `json:"stalledSince,omitzero"`
-}
-
-// BackupStatus is the state of the continuous backups on one server.
-type BackupStatus struct {
-	// Destination is [Backups].Name.
-	Destination string `json:"destination"`
-	// Leads reports that this server makes them. The rest is known only there.
-	Leads bool `json:"leads"`
-	// Saved is when everything committed was last saved, up to Revision.
-	Saved    time.Time `json:"saved,omitzero"`
-	Revision int64     `json:"revision,omitempty"`
-}
-
-// Size is the space that a database takes, in bytes.
-type Size struct {
-	// Total is what it takes on disk, of which InUse is not free for reuse.
-	Total int64 `json:"total"`
-	InUse int64 `json:"inUse"`
-	// Quota is the size that raises the NOSPACE alarm, 0 if none does.
-	Quota int64 `json:"quota"`
-	// FreeDisk is what the disk of a SQLite database has left, 0 on Postgres.
-	FreeDisk int64 `json:"freeDisk"`
-	// WAL is what the write-ahead log of a SQLite database takes besides Total, 0 on Postgres.
-	WAL int64 `json:"wal"`
-	// Keys is the number of keys.
-	Keys int64 `json:"keys"`
-}
-
-// DatabaseError is an error of the database, and when it happened.
-type DatabaseError struct {
-	Time    time.Time `json:"time"`
-	Message string    `json:"message"`
-}
-
-// Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
-//
-// Accepted, ResolvedRefs, Programmed and Ready are always present, and True in a healthy server. DatabaseUnavailable,
-// ConnectionsRefused, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled,
-// WatchLagging, CertificateExpiring, AuditLogFailing and BackupStale are present only while they are True.
-type Condition struct {
-	Type string `json:"type"`
-	// Status is True, False or Unknown.
-	Status string `json:"status"`
-	// ObservedGeneration is the generation of the configuration that the condition describes: the newest one for
-	// Accepted, the one in force for all others.
-	ObservedGeneration int64 `json:"observedGeneration"`
-	// LastTransitionTime is when Status last changed, in whole seconds.
-	LastTransitionTime time.Time `json:"lastTransitionTime"`
-	// Reason is one CamelCase word, for programs.
-	Reason string `json:"reason"`
-	// Message tells an operator what the condition means and what to do about it.
-	Message string `json:"message"`
-	// Acknowledged reports that Config.AcknowledgedConditions lists the type.
-	Acknowledged bool `json:"acknowledged,omitempty"`
-}
+// Condition is one condition of a server.
+type Condition = status.Condition
 
 // Conditions returns the conditions that the server last observed, at most about a second ago.
-func (s *Server) Conditions() []Condition { return published(s.monitor.List()) }
+func (s *Server) Conditions() []Condition { return s.monitor.List() }
 
 // Status returns the current state of the server. If ctx ends first, it contains the last observed conditions, at most
 // about a second old.
-func (s *Server) Status(ctx context.Context) Status {
-	r := s.fullReport(ctx)
-	return Status{
-		Name: r.Name, Version: r.Version, EtcdVersion: r.EtcdVersion, Time: r.Time, Generation: r.Generation,
-		Conditions: published(r.Conditions), Datastore: r.Datastore, Revision: r.Revision, Compacted: r.Compacted,
-		Member: r.Member, Leader: r.Leader, Members: r.Members,
-		Replicas:     convert(r.Replicas, func(x conditions.Replica) Replica { return Replica(x) }),
-		LagSeconds:   r.LagSeconds,
-		Alarms:       convert(r.Alarms, func(x conditions.Alarm) Alarm { return Alarm(x) }),
-		Certificates: convert(r.Certificates, func(x conditions.Certificate) Certificate { return Certificate(x) }),
-		Compaction:   (*Compaction)(r.Compaction),
-		Backup:       (*BackupStatus)(r.Backup), Size: (*Size)(r.Size), LastError: (*DatabaseError)(r.LastError),
-	}
-}
-
-// convert returns what to makes of all; nil stays nil, as JSON leaves it out.
-func convert[A, B any](all []A, to func(A) B) (out []B) {
-	for _, a := range all {
-		out = append(out, to(a))
-	}
-	return out
-}
-
-func published(all []conditions.Condition) []Condition {
-	out := make([]Condition, len(all))
-	for i, c := range all {
-		out[i] = Condition{
-			c.Type, string(c.Status), c.ObservedGeneration, c.LastTransitionTime, c.Reason, c.Message, c.Acknowledged,
-		}
-	}
-	return out
-}
+func (s *Server) Status(ctx context.Context) Status { return s.fullReport(ctx) }

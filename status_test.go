@@ -22,6 +22,7 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // find returns the condition with this type, or nil.
@@ -128,7 +129,7 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 	if err := json.Unmarshal([]byte(body(t, endpoint+"/status")), &full); err != nil {
 		t.Fatal(err)
 	}
-	if want := []sqlstore.Alarm{{Type: "NOSPACE", Member: full.Member}}; !slices.Equal(full.Alarms, want) {
+	if want := []status.Alarm{{Type: "NOSPACE", Member: full.Member}}; !slices.Equal(full.Alarms, want) {
 		t.Errorf("alarms %v, want %v", full.Alarms, want)
 	}
 	for path, want := range map[string]struct {

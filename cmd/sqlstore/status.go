@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 const statusHelp = `Print the conditions of running servers, from /status on their client or metrics URLs.
@@ -63,9 +63,9 @@ func statusCommand() *cobra.Command {
 
 // answer is the result of asking one endpoint.
 type answer struct {
-	Endpoint string             `json:"endpoint"`
-	Report   *conditions.Report `json:"status,omitempty"`
-	Error    string             `json:"error,omitempty"`
+	Endpoint string         `json:"endpoint"`
+	Report   *status.Report `json:"status,omitempty"`
+	Error    string         `json:"error,omitempty"`
 
 	err error
 }
@@ -99,7 +99,7 @@ func failures(answers []answer) error {
 			errs = append(errs, answers[i].err)
 			continue
 		}
-		ready = ready && conditions.IsTrue(answers[i].Report.Conditions, conditions.Ready)
+		ready = ready && status.IsTrue(answers[i].Report.Conditions, status.Ready)
 	}
 	if !ready {
 		errs = append(errs, errNotReady)

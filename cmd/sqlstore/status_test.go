@@ -12,9 +12,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/testing/authority"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // wantStatus runs the command until its output contains all parts, and then checks its exit code.
@@ -100,11 +100,11 @@ func TestStatusCommand(t *testing.T) {
 	out, err := sqlstore(t, "status", "-o", "json", endpoint[0], endpoint[1])
 	var answers []struct {
 		Endpoint string
-		Status   conditions.Report
+		Status   status.Report
 	}
 	if err == nil || json.NewDecoder(strings.NewReader(out)).Decode(&answers) != nil || len(answers) != 1 ||
 		answers[0].Endpoint != s.ClientURL() ||
-		!conditions.IsTrue(answers[0].Status.Conditions, conditions.NoSpace) {
+		!status.IsTrue(answers[0].Status.Conditions, status.NoSpace) {
 		t.Errorf("json: %v\n%s", err, out)
 	}
 	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {

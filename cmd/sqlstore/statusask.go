@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // reportMax is larger than any server's answer.
@@ -90,7 +90,7 @@ func (a *asker) targets() ([]target, error) {
 }
 
 // ask asks one server.
-func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
+func (a *asker) ask(ctx context.Context, t target) (*status.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+"/status", http.NoBody)
@@ -113,7 +113,7 @@ func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: read the answer: %w", t.name, err)
 	}
-	var r conditions.Report
+	var r status.Report
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s to /status: check that it is a sqlstore server, and not an older version",
 			t.name, resp.Status)

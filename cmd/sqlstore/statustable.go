@@ -42,7 +42,7 @@ func printTable(w io.Writer, answers []answer) error {
 		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			name, status := c.Type, string(c.Status)
+			name, status := c.Type, c.Status
 			switch c.Mark() {
 			case "-":
 				name = "! " + name

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // brief is a condition as the tables write it.
-func brief(c conditions.Condition) string { return c.Type + " " + string(c.Status) + " " + c.Reason }
+func brief(c status.Condition) string { return c.Type + " " + c.Status + " " + c.Reason }
 
-func briefs(all []conditions.Condition) (out []string) {
+func briefs(all []status.Condition) (out []string) {
 	for _, c := range all {
 		out = append(out, brief(c))
 	}
@@ -133,7 +134,7 @@ func TestInputsAreJudged(t *testing.T) {
 		}
 		for i := range all {
 			want := c.inputs.InForce
-			if all[i].Type == conditions.Accepted {
+			if all[i].Type == status.Accepted {
 				want = c.inputs.Generation
 			}
 			if all[i].ObservedGeneration != want {
@@ -150,46 +151,46 @@ func TestInputsAreJudged(t *testing.T) {
 func TestTransitionTimes(t *testing.T) {
 	var s conditions.Set
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 500, time.FixedZone("x", 3600)) }
-	ready := func(status conditions.Status, reason string, generation int64) conditions.Condition {
-		return conditions.Condition{
-			Type: conditions.Ready, Status: status, Reason: reason,
+	ready := func(value string, reason string, generation int64) status.Condition {
+		return status.Condition{
+			Type: status.Ready, Status: value, Reason: reason,
 			ObservedGeneration: generation,
 		}
 	}
-	full := conditions.Condition{Type: conditions.NoSpace, Status: conditions.True, Reason: "QuotaExceeded"}
+	full := status.Condition{Type: status.NoSpace, Status: status.True, Reason: "QuotaExceeded"}
 	since := func(kind string, second int) {
 		t.Helper()
-		c := conditions.Find(s.List(), kind)
+		c := status.Find(s.List(), kind)
 		if want := at(second).UTC().Truncate(time.Second); c == nil || !c.LastTransitionTime.Equal(want) {
 			t.Errorf("%+v, want it since %s", c, want)
 		}
 	}
-	changed := func(second int, want []string, all ...conditions.Condition) {
+	changed := func(second int, want []string, all ...status.Condition) {
 		t.Helper()
 		if got := briefs(s.Replace(at(second), all)); !slices.Equal(got, want) {
 			t.Errorf("second %d: changed %q, want %q", second, got, want)
 		}
 	}
-	changed(1, []string{"Ready False Starting"}, ready(conditions.False, "Starting", 1))
-	changed(2, []string{"Ready True Ready"}, ready(conditions.True, "Ready", 1))
-	changed(3, nil, ready(conditions.True, "Other", 2))
-	since(conditions.Ready, 2)
-	if c := conditions.Find(s.List(), conditions.Ready); c.Reason != "Other" || c.ObservedGeneration != 2 {
+	changed(1, []string{"Ready False Starting"}, ready(status.False, "Starting", 1))
+	changed(2, []string{"Ready True Ready"}, ready(status.True, "Ready", 1))
+	changed(3, nil, ready(status.True, "Other", 2))
+	since(status.Ready, 2)
+	if c := status.Find(s.List(), status.Ready); c.Reason != "Other" || c.ObservedGeneration != 2 {
 		t.Errorf("%+v, want the new reason and generation", c)
 	}
-	changed(4, []string{"Ready False NoSpace", "NoSpace True QuotaExceeded"}, ready(conditions.False, "NoSpace", 2),
+	changed(4, []string{"Ready False NoSpace", "NoSpace True QuotaExceeded"}, ready(status.False, "NoSpace", 2),
 		full)
-	changed(5, nil, ready(conditions.False, "Corrupt", 2), full)
-	since(conditions.Ready, 4)
-	since(conditions.NoSpace, 4)
-	changed(6, []string{"Ready Unknown Pending"}, ready(conditions.Unknown, "Pending", 2), full)
-	changed(7, []string{"NoSpace False QuotaExceeded"}, ready(conditions.Unknown, "Pending", 2))
-	if conditions.Find(s.List(), conditions.NoSpace) != nil {
+	changed(5, nil, ready(status.False, "Corrupt", 2), full)
+	since(status.Ready, 4)
+	since(status.NoSpace, 4)
+	changed(6, []string{"Ready Unknown Pending"}, ready(status.Unknown, "Pending", 2), full)
+	changed(7, []string{"NoSpace False QuotaExceeded"}, ready(status.Unknown, "Pending", 2))
+	if status.Find(s.List(), status.NoSpace) != nil {
 		t.Error("a negative condition stays when it is over")
 	}
-	changed(8, []string{"NoSpace True QuotaExceeded"}, ready(conditions.Unknown, "Pending", 2), full)
-	since(conditions.NoSpace, 8)
-	since(conditions.Ready, 6)
+	changed(8, []string{"NoSpace True QuotaExceeded"}, ready(status.Unknown, "Pending", 2), full)
+	since(status.NoSpace, 8)
+	since(status.Ready, 6)
 }
 
 func TestMonitorChecksEachSecond(t *testing.T) {
@@ -208,18 +209,18 @@ func TestMonitorChecksEachSecond(t *testing.T) {
 		m.Check()
 		ctx, cancel := context.WithCancel(t.Context())
 		go m.Run(ctx)
-		ready := func(after time.Duration, want conditions.Status, since time.Duration) {
+		ready := func(after time.Duration, want string, since time.Duration) {
 			t.Helper()
 			<-time.After(after - time.Since(began))
 			synctest.Wait()
-			c := conditions.Find(m.List(), conditions.Ready)
+			c := status.Find(m.List(), status.Ready)
 			if c.Status != want || !c.LastTransitionTime.Equal(began.Add(since).UTC().Truncate(time.Second)) {
 				t.Errorf("after %s: %+v, want %s since %s", after, c, want, since)
 			}
 		}
-		ready(10500*time.Millisecond, conditions.True, 0)
-		ready(12500*time.Millisecond, conditions.False, 11*time.Second)
-		ready(30500*time.Millisecond, conditions.True, 21*time.Second)
+		ready(10500*time.Millisecond, status.True, 0)
+		ready(12500*time.Millisecond, status.False, 11*time.Second)
+		ready(30500*time.Millisecond, status.True, 21*time.Second)
 		cancel()
 		synctest.Wait()
 		if checks != 31 {
@@ -231,8 +232,8 @@ func TestMonitorChecksEachSecond(t *testing.T) {
 // The names in JSON are those of metav1.Condition, and the time is written as metav1.Time is.
 func TestJSON(t *testing.T) {
 	var s conditions.Set
-	s.Replace(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), []conditions.Condition{
-		{Type: conditions.Ready, Status: conditions.True, ObservedGeneration: 3, Reason: "Ready", Message: "m"},
+	s.Replace(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), []status.Condition{
+		{Type: status.Ready, Status: status.True, ObservedGeneration: 3, Reason: "Ready", Message: "m"},
 	})
 	got, err := json.Marshal(s.List()[0])
 	const want = `{"type":"Ready","status":"True","observedGeneration":3,` +

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sqlstore/sqlstore/internal/setting"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // Stage is the phase in a server's life.
@@ -83,8 +84,8 @@ func (in *Inputs) stopping(last *Inputs) *Inputs {
 func (in *Inputs) waits() bool { return in.Stage != Serving && in.Waiting != nil }
 
 // Conditions derives the conditions. [Set.Replace] sets the transition times.
-func (in *Inputs) Conditions() []Condition {
-	all := []Condition{in.accepted(), in.resolved(), in.programmed(), in.ready()}
+func (in *Inputs) Conditions() []status.Condition {
+	all := []status.Condition{in.accepted(), in.resolved(), in.programmed(), in.ready()}
 	database := in.Database
 	switch {
 	case database != nil:
@@ -94,13 +95,14 @@ func (in *Inputs) Conditions() []Condition {
 		database = in.waiting()
 	}
 	faults := map[string]*Fault{
-		DatabaseUnavailable: database, ConnectionsRefused: in.Full, NotDurable: in.Weak, NoSpace: in.NoSpace,
-		Corrupt: in.Corrupt, NoPageChecksums: in.Bare, CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck,
-		WatchLagging: in.Lagging, CertificateExpiring: in.Expiring, AuditLogFailing: in.Audit, BackupStale: in.Backup,
+		status.DatabaseUnavailable: database, status.ConnectionsRefused: in.Full, status.NotDurable: in.Weak,
+		status.NoSpace: in.NoSpace, status.Corrupt: in.Corrupt, status.NoPageChecksums: in.Bare,
+		status.CompactionStalled: in.Stalled, status.CheckpointStalled: in.Stuck, status.WatchLagging: in.Lagging,
+		status.CertificateExpiring: in.Expiring, status.AuditLogFailing: in.Audit, status.BackupStale: in.Backup,
 	}
-	for _, kind := range Negative {
+	for _, kind := range status.Negative {
 		if fault := faults[kind]; fault != nil {
-			c := in.served(kind, True, *fault)
+			c := in.served(kind, status.True, *fault)
 			c.Acknowledged = slices.Contains(in.Acknowledged, kind)
 			all = append(all, c)
 		}
@@ -109,9 +111,9 @@ func (in *Inputs) Conditions() []Condition {
 }
 
 // served makes a condition that describes the configuration in force.
-func (in *Inputs) served(kind string, status Status, why Fault) Condition {
-	return Condition{
-		Type: kind, Status: status, ObservedGeneration: in.InForce, Reason: why.Reason,
+func (in *Inputs) served(kind, value string, why Fault) status.Condition {
+	return status.Condition{
+		Type: kind, Status: value, ObservedGeneration: in.InForce, Reason: why.Reason,
 		Message: why.Message,
 	}
 }
@@ -122,13 +124,13 @@ func (in *Inputs) waiting() *Fault {
 		in.Waiting, setting.Name("DatastoreWait"), setting.Name("Datastore"))}
 }
 
-func (in *Inputs) accepted() Condition {
-	c := Condition{
-		Type: Accepted, Status: True, ObservedGeneration: in.Generation, Reason: Accepted,
+func (in *Inputs) accepted() status.Condition {
+	c := status.Condition{
+		Type: status.Accepted, Status: status.True, ObservedGeneration: in.Generation, Reason: status.Accepted,
 		Message: "the configuration is valid",
 	}
 	if in.Refused != nil {
-		c.Status, c.Reason = False, in.Refused.Reason
+		c.Status, c.Reason = status.False, in.Refused.Reason
 		c.Message = fmt.Sprintf("generation %d of the configuration was refused, and generation %d stays in force: "+
 			"%s; correct it and send SIGHUP again",
 			in.Generation, in.InForce, in.Refused.Message)
@@ -136,29 +138,29 @@ func (in *Inputs) accepted() Condition {
 	return c
 }
 
-func (in *Inputs) resolved() Condition {
+func (in *Inputs) resolved() status.Condition {
 	switch {
 	case in.Missing != nil:
-		return in.served(ResolvedRefs, False, *in.Missing)
+		return in.served(status.ResolvedRefs, status.False, *in.Missing)
 	case in.waits():
-		return in.served(ResolvedRefs, False, *in.waiting())
+		return in.served(status.ResolvedRefs, status.False, *in.waiting())
 	case in.Setup == "":
-		return in.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
+		return in.served(status.ResolvedRefs, status.Unknown, Fault{ReasonPending, "the database is being opened"})
 	}
-	return in.served(ResolvedRefs, True,
-		Fault{ResolvedRefs, "the files, secrets and database that the configuration names were found"})
+	return in.served(status.ResolvedRefs, status.True,
+		Fault{status.ResolvedRefs, "the files, secrets and database that the configuration names were found"})
 }
 
-func (in *Inputs) programmed() Condition {
+func (in *Inputs) programmed() status.Condition {
 	if in.Setup == "" {
-		return in.served(Programmed, Unknown,
+		return in.served(status.Programmed, status.Unknown,
 			Fault{ReasonPending, "schema, listeners and compactor are set up once the database is open"})
 	}
-	return in.served(Programmed, True, Fault{Programmed, in.Setup})
+	return in.served(status.Programmed, status.True, Fault{status.Programmed, in.Setup})
 }
 
 // ready returns the first problem that prevents serving clients.
-func (in *Inputs) ready() Condition {
+func (in *Inputs) ready() status.Condition {
 	why := in.Stopped
 	switch {
 	case in.Stage == Stopping:
@@ -170,18 +172,18 @@ func (in *Inputs) ready() Condition {
 		why = &Fault{ReasonStarting, "the server is starting"}
 	case why != nil:
 	case in.Database != nil:
-		why = &Fault{DatabaseUnavailable, in.Database.Message}
+		why = &Fault{status.DatabaseUnavailable, in.Database.Message}
 	case in.Weak != nil:
-		why = &Fault{NotDurable, in.Weak.Message}
+		why = &Fault{status.NotDurable, in.Weak.Message}
 	case in.Corrupt != nil:
-		why = &Fault{Corrupt, in.Corrupt.Message}
+		why = &Fault{status.Corrupt, in.Corrupt.Message}
 	case in.NoSpace != nil:
-		why = &Fault{NoSpace, in.NoSpace.Message}
+		why = &Fault{status.NoSpace, in.NoSpace.Message}
 	case in.Unverified:
 		why = &Fault{ReasonVerifying, "the rows and indexes of the database are verified first, because its server " +
 			"has data_checksums=off: wait, or turn page checksums on with 'pg_checksums --enable'"}
 	default:
-		return in.served(Ready, True, Fault{Ready, "reads and writes are served"})
+		return in.served(status.Ready, status.True, Fault{status.Ready, "reads and writes are served"})
 	}
-	return in.served(Ready, False, *why)
+	return in.served(status.Ready, status.False, *why)
 }

@@ -4,18 +4,21 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // errorTypes are the conditions that put acknowledged data or all writes at risk.
-var errorTypes = []string{DatabaseUnavailable, NotDurable, NoSpace, Corrupt}
+var errorTypes = []string{status.DatabaseUnavailable, status.NotDurable, status.NoSpace, status.Corrupt}
 
 // logChanges logs how the conditions differ from those before.
-func logChanges(log *slog.Logger, before, changed []Condition) {
+func logChanges(log *slog.Logger, before, changed []status.Condition) {
 	for i := range changed {
-		c, was := &changed[i], Find(before, changed[i].Type)
+		c, was := &changed[i], status.Find(before, changed[i].Type)
 		attrs := []any{"type", c.Type, "status", c.Status}
 		switch {
-		case c.Good() && was != nil && badLevel(was) > slog.LevelInfo, c.Good() && slices.Contains(Negative, c.Type):
+		case c.Good() && was != nil && badLevel(was) > slog.LevelInfo,
+			c.Good() && slices.Contains(status.Negative, c.Type):
 			log.Info("condition recovered", append(attrs, "was", was.Reason,
 				"after", c.LastTransitionTime.Sub(was.LastTransitionTime))...)
 		case c.Good(): // for the first time: the start itself logs what it serves
@@ -38,9 +41,9 @@ func logChanges(log *slog.Logger, before, changed []Condition) {
 }
 
 // badLevel returns the log level for a condition that is not good.
-func badLevel(c *Condition) slog.Level {
+func badLevel(c *status.Condition) slog.Level {
 	switch {
-	case c.Status == Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
+	case c.Status == status.Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
 		return slog.LevelDebug
 	case c.Reason == ReasonStarting, c.Reason == ReasonStopping, c.Acknowledged:
 		return slog.LevelInfo
@@ -52,8 +55,8 @@ func badLevel(c *Condition) slog.Level {
 
 // loggedByAnother reports whether c, a summary, repeats the message of a negative condition that changed at the same
 // time.
-func loggedByAnother(c *Condition, changed []Condition) bool {
-	return slices.ContainsFunc(changed, func(other Condition) bool {
-		return other.Type != c.Type && other.Message == c.Message && slices.Contains(Negative, other.Type)
+func loggedByAnother(c *status.Condition, changed []status.Condition) bool {
+	return slices.ContainsFunc(changed, func(other status.Condition) bool {
+		return other.Type != c.Type && other.Message == c.Message && slices.Contains(status.Negative, other.Type)
 	})
 }

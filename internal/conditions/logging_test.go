@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // A condition that becomes bad is logged as a warning or an error, and its end does not read like another failure.
@@ -62,7 +63,7 @@ func TestChangesAreLogged(t *testing.T) {
 			`level=INFO msg="condition recovered" type=NoSpace status=False was=DiskFull after=3s`,
 			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
 		)
-		now.Acknowledged = []string{conditions.BackupStale}
+		now.Acknowledged = []string{status.BackupStale}
 		now.Lagging = &conditions.Fault{Reason: "Slow", Message: "behind"}
 		now.Backup = &conditions.Fault{Reason: "Old", Message: "late"}
 		check(
@@ -100,11 +101,11 @@ func TestStopIsNoRecovery(t *testing.T) {
 			bad := len(m.Check())
 			now = conditions.Inputs{Stage: conditions.Stopping, Setup: before.Setup, Waiting: before.Waiting}
 			for range 2 {
-				if all := m.Check(); len(all) != bad || conditions.Find(all, conditions.DatabaseUnavailable) == nil {
+				if all := m.Check(); len(all) != bad || status.Find(all, status.DatabaseUnavailable) == nil {
 					t.Errorf("while stopping: %+v", all)
 				}
 			}
-			if ready := conditions.Find(m.List(), conditions.Ready); ready.Reason != conditions.ReasonStopping {
+			if ready := status.Find(m.List(), status.Ready); ready.Reason != conditions.ReasonStopping {
 				t.Errorf("%+v", ready)
 			}
 			if text := out.String(); strings.Contains(text, "recovered") || strings.Contains(text, "holds") {

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // Period is how often a monitor checks on its own, and so the precision of transition times.
@@ -43,12 +45,12 @@ func (m *Monitor) Run(ctx context.Context) {
 }
 
 // Check checks now and returns the result.
-func (m *Monitor) Check() []Condition { return m.CheckContext(context.Background()) }
+func (m *Monitor) Check() []status.Condition { return m.CheckContext(context.Background()) }
 
 // CheckContext checks now and returns the result or, if ctx ends first, the previous result. Callers that arrive during
 // a check share the next one: its result is not older than their call, and any number of callers waits for at most two
 // checks.
-func (m *Monitor) CheckContext(ctx context.Context) []Condition {
+func (m *Monitor) CheckContext(ctx context.Context) []status.Condition {
 	select {
 	case <-m.begin():
 	case <-ctx.Done():
@@ -102,4 +104,4 @@ func (m *Monitor) check() {
 }
 
 // List returns the result of the last check.
-func (m *Monitor) List() []Condition { return m.set.List() }
+func (m *Monitor) List() []status.Condition { return m.set.List() }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // Concurrent callers share a check, which begins after the last of them has called.
@@ -30,7 +31,7 @@ func TestChecksAreShared(t *testing.T) {
 		var asked sync.WaitGroup
 		for range 100 {
 			asked.Go(func() {
-				if c := conditions.Find(m.Check(), conditions.Accepted); c.ObservedGeneration != 7 {
+				if c := status.Find(m.Check(), status.Accepted); c.ObservedGeneration != 7 {
 					t.Errorf("checked before the call: %+v", c)
 				}
 			})
@@ -56,7 +57,7 @@ func TestCheckHeedsItsContext(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if c := conditions.Find(m.CheckContext(ctx), conditions.Ready); c == nil || c.Status != conditions.True {
+		if c := status.Find(m.CheckContext(ctx), status.Ready); c == nil || c.Status != status.True {
 			t.Errorf("got %+v", c)
 		}
 		if took := time.Since(began); took != time.Second {

@@ -9,17 +9,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // Conditions provides a server's conditions.
 type Conditions interface {
 	// StatusContext checks now; if ctx ends before the check does, it returns the previous result.
-	StatusContext(ctx context.Context) conditions.Report
+	StatusContext(ctx context.Context) status.Report
 	// FullStatusContext is StatusContext with the database's size, for which it asks the database.
-	FullStatusContext(ctx context.Context) conditions.Report
+	FullStatusContext(ctx context.Context) status.Report
 	// Conditions are those of the last check, at most about a second ago.
-	Conditions() []conditions.Condition
+	Conditions() []status.Condition
 }
 
 // conditionGauges exports conditions like kube-state-metrics does for Kubernetes' objects: 1 for the status that a
@@ -49,29 +49,29 @@ func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
 	all := g.from.Conditions()
-	collect := func(kind string, absent conditions.Status) {
+	collect := func(kind string, absent string) {
 		has := absent
-		if c := conditions.Find(all, kind); c != nil {
+		if c := status.Find(all, kind); c != nil {
 			has = c.Status
 		}
-		for _, s := range []conditions.Status{conditions.True, conditions.False, conditions.Unknown} {
-			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, bit(s == has), kind, string(s))
+		for _, s := range []string{status.True, status.False, status.Unknown} {
+			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, bit(s == has), kind, s)
 		}
 	}
-	for _, kind := range conditions.Positive {
-		collect(kind, conditions.Unknown)
+	for _, kind := range status.Positive {
+		collect(kind, status.Unknown)
 	}
-	for _, kind := range conditions.Negative {
-		collect(kind, conditions.False)
+	for _, kind := range status.Negative {
+		collect(kind, status.False)
 	}
-	for _, kind := range conditions.Acknowledgeable {
-		c := conditions.Find(all, kind)
+	for _, kind := range status.Acknowledgeable {
+		c := status.Find(all, kind)
 		out <- prometheus.MustNewConstMetric(g.acknowledgment, prometheus.GaugeValue,
 			bit(c != nil && c.Acknowledged), kind)
 	}
 }
 
-// handleStatus serves /status: a [conditions.Report] as JSON.
+// handleStatus serves /status: a [status.Report] as JSON.
 func handleStatus(mux *http.ServeMux, from Conditions) {
 	get(mux, "/status", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
@@ -93,7 +93,7 @@ func writeJSON(w http.ResponseWriter, value any) {
 }
 
 // lines formats the conditions and the compactor's state for ?verbose.
-func lines(r *conditions.Report) string {
+func lines(r *status.Report) string {
 	var out strings.Builder
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
@@ -126,7 +126,7 @@ func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMu
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // otherwise net/http would wait for the body
 		}
-		why := conditions.Find(from.Conditions(), conditions.Ready).Message
+		why := status.Find(from.Conditions(), status.Ready).Message
 		http.Error(w, why+" (see /status)", http.StatusServiceUnavailable)
 	})
 	return mux

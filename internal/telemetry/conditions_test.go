@@ -15,6 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/telemetry"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // alarmed derives conditions from a store's alarms only.
@@ -42,18 +43,18 @@ func newAlarmed(s *store.Store) *alarmed {
 	return a
 }
 
-func (a *alarmed) Conditions() []conditions.Condition { return a.List() }
+func (a *alarmed) Conditions() []status.Condition { return a.List() }
 
-func (a *alarmed) StatusContext(ctx context.Context) conditions.Report {
-	return conditions.Report{
+func (a *alarmed) StatusContext(ctx context.Context) status.Report {
+	return status.Report{
 		Name: "n", Version: "1.2.3", EtcdVersion: "3.7.3", Generation: 1, Conditions: a.CheckContext(ctx),
-		Datastore: "<sqlite>", Member: "1", Members: 1, Revision: 7, Compaction: &conditions.Compaction{Mode: "off"},
+		Datastore: "<sqlite>", Member: "1", Members: 1, Revision: 7, Compaction: &status.Compaction{Mode: "off"},
 	}
 }
 
-func (a *alarmed) FullStatusContext(ctx context.Context) conditions.Report {
+func (a *alarmed) FullStatusContext(ctx context.Context) status.Report {
 	r := a.StatusContext(ctx)
-	r.Size = &conditions.Size{Total: 3 << 20, InUse: 2 << 20, Quota: 2 << 30, FreeDisk: 5 << 30, Keys: 1234}
+	r.Size = &status.Size{Total: 3 << 20, InUse: 2 << 20, Quota: 2 << 30, FreeDisk: 5 << 30, Keys: 1234}
 	return r
 }
 
@@ -65,15 +66,15 @@ func TestConditionsAreExported(t *testing.T) {
 	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmNoSpace}); err != nil {
 		t.Fatal(err)
 	}
-	from.inputs.Acknowledged = []string{conditions.NoPageChecksums, conditions.BackupStale}
+	from.inputs.Acknowledged = []string{status.NoPageChecksums, status.BackupStale}
 	from.inputs.Bare = &conditions.Fault{Reason: "Off", Message: "none"}
 	code, body := request(t, h, http.MethodGet, "/status")
-	var r conditions.Report
+	var r status.Report
 	if err := json.Unmarshal([]byte(body), &r); err != nil || code != http.StatusOK {
 		t.Fatal(code, body, err)
 	}
-	if ready := conditions.Find(r.Conditions, conditions.Ready); ready == nil || ready.Status != conditions.False ||
-		ready.Reason != conditions.NoSpace {
+	if ready := status.Find(r.Conditions, status.Ready); ready == nil || ready.Status != status.False ||
+		ready.Reason != status.NoSpace {
 		t.Errorf("ready is %+v", ready)
 	}
 	if code, _ := request(t, h, http.MethodPost, "/status"); code != http.StatusMethodNotAllowed {
@@ -146,7 +147,7 @@ func TestWhileStarting(t *testing.T) {
 // stuck is a server whose check does not end.
 type stuck struct{ *alarmed }
 
-func (s stuck) StatusContext(ctx context.Context) conditions.Report {
+func (s stuck) StatusContext(ctx context.Context) status.Report {
 	<-ctx.Done()
 	return s.alarmed.StatusContext(ctx)
 }

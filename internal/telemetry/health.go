@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sqlstore/sqlstore/internal/auth"
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // checkTimeout limits one request to a health endpoint.
@@ -220,10 +220,10 @@ func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions
 		defer cancel()
 		o := m.runChecks(ctx, r, "readyz", usual)
 		if usual == nil || !m.etcdReady && !r.URL.Query().Has("exclude") {
-			status := from.StatusContext(ctx)
+			report := from.StatusContext(ctx)
 			// Both check the same things. A check that fails in between counts, too.
-			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)
-			o.report += lines(&status)
+			o.failed = o.failed || !status.IsTrue(report.Conditions, status.Ready)
+			o.report += lines(&report)
 		}
 		answer(w, r, o)
 	})

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 //go:embed page.html
@@ -63,7 +63,7 @@ func handlePage(mux *http.ServeMux, from Conditions, console []string) {
 }
 
 // plainPage is the page as text.
-func plainPage(r *conditions.Report, links []linked) string {
+func plainPage(r *status.Report, links []linked) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "sqlstore %s, member %s: etcd API %s on %s\n", r.Version, r.Name, r.EtcdVersion, r.Datastore)
 	fmt.Fprintf(&out, "revision %d, compacted %d", r.Revision, r.Compacted)

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/testing/pages"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 const runbook = "docs/runbook.md"
@@ -59,7 +59,7 @@ func alerts(t *testing.T) (all []alert) {
 // Each condition that is a fault has an alert.
 func TestConditionsHaveAlerts(t *testing.T) {
 	rules := string(monitoring(t, "rules.yaml"))
-	for _, kind := range conditions.Negative {
+	for _, kind := range status.Negative {
 		if !strings.Contains(rules, `expr: sqlstore:condition:unacknowledged{type="`+kind+`"}`) {
 			t.Errorf("no alert has the condition %s alone", kind)
 		}

@@ -27,6 +27,7 @@ var public = []string{
 	module + "/schema",
 	module + "/sqlstoretest",
 	module + "/sqlstoretest/container",
+	module + "/status",
 }
 
 func TestPublicPackages(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/recent"
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // overviewData is what the overview shows: the report of /status, and what the recorded samples add to it.
 type overviewData struct {
-	*conditions.Report
+	*status.Report
 	Charts    []chart
 	Revisions string // per second
 	Cache     string // part of the values that reads found in memory
@@ -20,7 +20,7 @@ type overviewData struct {
 
 // overview shows how the server is.
 func (c *Console) overview(r *http.Request) (view, error) {
-	o := overviewData{Report: &conditions.Report{}}
+	o := overviewData{Report: &status.Report{}}
 	if err := c.api.get(r, "/status", nil, o.Report); err != nil {
 		return view{}, err
 	}
@@ -72,7 +72,7 @@ func (o *overviewData) Backlog() int64 {
 
 // NameOf returns the name of a replica, or the id of one that is gone.
 func (o *overviewData) NameOf(id string) string {
-	i := slices.IndexFunc(o.Replicas, func(r conditions.Replica) bool { return r.ID == id })
+	i := slices.IndexFunc(o.Replicas, func(r status.Replica) bool { return r.ID == id })
 	if i < 0 {
 		return id
 	}
@@ -80,13 +80,13 @@ func (o *overviewData) NameOf(id string) string {
 }
 
 // runbook returns the section of docs/runbook.md about a condition that is not as it should be.
-func runbook(c conditions.Condition) string {
+func runbook(c status.Condition) string {
 	switch {
-	case c.Type == conditions.Accepted, c.Type == conditions.ResolvedRefs:
+	case c.Type == status.Accepted, c.Type == status.ResolvedRefs:
 		return "SqlstoreConfigurationRefused"
-	case c.Type == conditions.Ready && slices.Contains(conditions.Negative, c.Reason):
+	case c.Type == status.Ready && slices.Contains(status.Negative, c.Reason):
 		return "Sqlstore" + c.Reason // its cause
-	case c.Type == conditions.Ready, c.Type == conditions.Programmed:
+	case c.Type == status.Ready, c.Type == status.Programmed:
 		return "SqlstoreNotReady"
 	}
 	return "Sqlstore" + c.Type

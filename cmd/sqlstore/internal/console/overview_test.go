@@ -14,7 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/console"
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // events opens a stream of events and returns a function that waits for the next one; its name is
@@ -143,13 +143,13 @@ func TestRunbookSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range slices.Concat(conditions.Positive, conditions.Negative) {
-		section := console.Runbook(conditions.Condition{Type: kind})
+	for _, kind := range slices.Concat(status.Positive, status.Negative) {
+		section := console.Runbook(status.Condition{Type: kind})
 		if !strings.Contains(string(text), "\n### "+section+"\n") {
 			t.Errorf("no section %s, for %s", section, kind)
 		}
 	}
-	cause := conditions.Condition{Type: conditions.Ready, Reason: conditions.NoSpace}
+	cause := status.Condition{Type: status.Ready, Reason: status.NoSpace}
 	if section := console.Runbook(cause); section != "SqlstoreNoSpace" {
 		t.Errorf("a server that is not ready for lack of space leads to %s", section)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
-	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/status"
 )
 
 // watching is the data of the page of changes.
@@ -22,7 +22,7 @@ type watching struct {
 // watch shows what changes.
 func (c *Console) watch(r *http.Request) (view, error) {
 	w := watching{Prefix: r.URL.Query().Get("prefix")}
-	var report conditions.Report
+	var report status.Report
 	if err := c.api.get(r, "/status", nil, &report); err != nil {
 		return view{}, err
 	}

@@ -1,4 +1,4 @@
-package conditions
+package status
 
 import (
 	"fmt"
@@ -7,14 +7,11 @@ import (
 	"time"
 )
 
-// Status is the value of a condition.
-type Status string
-
 // The statuses, as Kubernetes spells them.
 const (
-	True    Status = "True"
-	False   Status = "False"
-	Unknown Status = "Unknown"
+	True    = "True"
+	False   = "False"
+	Unknown = "Unknown"
 )
 
 // The positive summary conditions.
@@ -67,11 +64,13 @@ var (
 	}
 )
 
-// Condition is one condition, with the fields and the JSON of metav1.Condition.
+// Condition is one condition of a server, with the fields and the JSON of metav1.Condition.
 type Condition struct {
-	Type   string `json:"type"`
-	Status Status `json:"status"`
-	// ObservedGeneration is the generation of the configuration that the condition describes.
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status string `json:"status"`
+	// ObservedGeneration is the generation of the configuration that the condition describes: the newest one for
+	// Accepted, the one in force for all others.
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// LastTransitionTime is when Status last changed, in whole seconds.
 	LastTransitionTime time.Time `json:"lastTransitionTime"`

@@ -1,4 +1,4 @@
-package conditions
+package status
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Report is a server's answer at /status. Revisions and members are current; they are 0 and "" until the database is
-// open.
+// Report is the state of a server, and the JSON answer of /status. Revisions and members are current; they are 0 and ""
+// until the database is open.
 type Report struct {
 	// Name is the name of the member, Version that of sqlstore, EtcdVersion that of the etcd API.
 	Name        string `json:"name"`
@@ -17,7 +17,8 @@ type Report struct {
 	EtcdVersion string `json:"etcdVersion"`
 	// Time is the server's clock, for the age of a condition.
 	Time time.Time `json:"time"`
-	// Generation is the newest generation of the configuration, accepted or not.
+	// Generation is the newest generation of the configuration: 1 at the start, plus one for each reload, even if
+	// refused.
 	Generation int64       `json:"generation"`
 	Conditions []Condition `json:"conditions"`
 
@@ -50,7 +51,7 @@ type Report struct {
 	LastError *DatabaseError `json:"lastError,omitempty"`
 }
 
-// Replica is a live replica. Its id is in hexadecimal.
+// Replica is a live replica. Its ID is in hexadecimal.
 type Replica struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -92,7 +93,7 @@ type Compaction struct {
 
 // Backup is the state of the continuous backups on one server.
 type Backup struct {
-	// Destination is where they go, without secrets.
+	// Destination is the name of the backup's destination, without secrets.
 	Destination string `json:"destination"`
 	// Leads reports that this server makes them. The rest is known only there.
 	Leads bool `json:"leads"`
