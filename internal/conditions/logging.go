@@ -43,9 +43,9 @@ func logChanges(log *slog.Logger, before, changed []status.Condition) {
 // badLevel returns the log level for a condition that is not good.
 func badLevel(c *status.Condition) slog.Level {
 	switch {
-	case c.Status == status.Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
-		return slog.LevelDebug
-	case c.Reason == ReasonStarting, c.Reason == ReasonStopping, c.Acknowledged:
+	case c.Status == status.Unknown, c.Reason == ReasonDatabaseUnreachable, c.Reason == ReasonStopping:
+		return slog.LevelDebug // the server itself logs that it waits, or stops
+	case c.Reason == ReasonStarting, c.Acknowledged:
 		return slog.LevelInfo
 	case slices.Contains(errorTypes, c.Type):
 		return slog.LevelError

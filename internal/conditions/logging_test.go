@@ -76,9 +76,7 @@ func TestChangesAreLogged(t *testing.T) {
 			`level=INFO msg="condition recovered" type=BackupStale status=False was=Old after=3s`,
 		)
 		now.Stage = conditions.Stopping
-		check(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping ` +
-			`message="the server is stopping: ` +
-			`it finishes requests in flight; send new ones to another server"`)
+		check() // whoever stops the server logs it
 	})
 }
 
