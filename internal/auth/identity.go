@@ -61,3 +61,19 @@ func From(ctx context.Context) Identity {
 	id, _ := ctx.Value(contextKey{}).(Identity)
 	return id
 }
+
+type reportKey struct{}
+
+// Reporting returns a context for requests within the process. A server that answers one of them calls report with
+// whoever it has identified as the caller: the zero Identity if the request has no credentials, or while authentication
+// is disabled.
+func Reporting(ctx context.Context, report func(Identity)) context.Context {
+	return context.WithValue(ctx, reportKey{}, report)
+}
+
+// Report tells whoever asked for it with [Reporting] that id is the caller.
+func Report(ctx context.Context, id Identity) {
+	if report, ok := ctx.Value(reportKey{}).(func(Identity)); ok {
+		report(id)
+	}
+}

@@ -19,11 +19,13 @@ const (
 	schemeBearer = "bearer"
 )
 
-// identify finds out who calls, by the request's Authorization or else by the client's certificate, and refuses those
-// whom nobody knows if callers need rights. The engine decides what they may do. Errors: 401, 429, those of the store.
+// identify finds out who calls, by the request's Authorization, or else by its context if that has an identity, which
+// only callers within the process can set, or else by the client's certificate. It refuses those whom nobody knows if
+// callers need rights. The engine decides what they may do. Errors: 401, 429, those of the store.
 func (c *call) identify() error {
 	id, err := c.credentials(c.r.Context())
 	if errors.Is(err, auth.ErrNotEnabled) {
+		auth.Report(c.r.Context(), auth.Identity{})
 		return nil // as in etcd, credentials do not matter then
 	}
 	if err != nil {
@@ -36,6 +38,7 @@ func (c *call) identify() error {
 			return err
 		}
 	}
+	auth.Report(ctx, id)
 	if id != (auth.Identity{}) {
 		c.r = c.r.WithContext(ctx)
 	}
@@ -46,6 +49,9 @@ func (c *call) identify() error {
 func (c *call) credentials(ctx context.Context) (auth.Identity, error) {
 	header := c.r.Header.Get("Authorization")
 	if header == "" {
+		if id := auth.From(ctx); id != (auth.Identity{}) {
+			return c.within(ctx, id)
+		}
 		if name, ok := c.commonName(); ok && c.s.o.ClientCertAuth {
 			return auth.ByCertificate(name), nil
 		}
@@ -67,6 +73,18 @@ func (c *call) credentials(ctx context.Context) (auth.Identity, error) {
 		return c.s.o.Authenticator.Token(ctx, strings.TrimSpace(token))
 	}
 	return auth.Invalid, nil
+}
+
+// within returns the identity of a caller within the process. Errors: [auth.ErrNotEnabled], those of the store.
+func (c *call) within(ctx context.Context, id auth.Identity) (auth.Identity, error) {
+	if c.s.engine.Auth().Enabled() {
+		return id, nil // which the engine checks
+	}
+	state, err := c.s.engine.ConfirmAuth(ctx) // it may just have been enabled through another replica
+	if err == nil && !state.Enabled() {
+		err = auth.ErrNotEnabled
+	}
+	return id, err
 }
 
 // commonName returns the name in the client's certificate.
