@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // api asks the server's HTTP API within the process.
@@ -23,6 +24,16 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
+
+// challenge adds the ways to authenticate to an answer. A browser would ask for a password by itself if it got Basic:
+// the console has a page for that.
+func (f *failure) challenge(w http.ResponseWriter, r *http.Request) {
+	for _, challenge := range f.challenges {
+		if !fromBrowser(r) || !strings.HasPrefix(challenge, "Basic ") {
+			w.Header().Add("WWW-Authenticate", challenge)
+		}
+	}
+}
 
 // Text returns the status in words.
 func (f *failure) Text() string { return http.StatusText(f.Code) }

@@ -158,17 +158,5 @@ func (c *Console) write(r *http.Request, method, key string, now int64, value []
 
 // changed logs who has changed what.
 func (c *Console) changed(r *http.Request, what, key string, more ...any) {
-	c.log.Warn("console: "+what, append([]any{"key", key, "user", c.user(r), "address", r.RemoteAddr}, more...)...)
-}
-
-// user returns who has sent a request that the API has accepted, "" if there are no users.
-func (c *Console) user(r *http.Request) string {
-	name, _, ok := r.BasicAuth()
-	var status struct {
-		Enabled bool `json:"enabled"`
-	}
-	if !ok || c.api.get(r, authPath, nil, &status) != nil || !status.Enabled {
-		return ""
-	}
-	return name
+	c.log.Warn("console: "+what, append([]any{"key", key, "user", userOf(r), "address", r.RemoteAddr}, more...)...)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/recent"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/session"
 )
 
 //go:embed pages/*.html
@@ -31,14 +32,18 @@ type Console struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	pages    map[string]*template.Template
-	slots    chan struct{} // one for each page being made, except the overview
+	sessions *session.Table
+	slots    chan struct{} // one for each page being made, except the overview and the login
 	streams  chan struct{} // one for each stream of events
 	stopping context.Context
 	origins  *http.CrossOriginProtection
 	writes   bool
 	recent   *recent.Recorder
 	counter  *counter
-	working  sync.WaitGroup // what goes on besides requests
+	// checkEvery is the time between two looks at whether the user of a stream is still signed in.
+	checkEvery time.Duration
+
+	working sync.WaitGroup // what goes on besides requests
 }
 
 // Options configures a Console.
@@ -49,7 +54,12 @@ type Options struct {
 	Writes bool
 	// SampleEvery is the time between two samples of the metrics. Default [recent.Interval].
 	SampleEvery time.Duration
+	// CheckEvery is the time between two looks at whether the user of an open stream is still signed in. Default 15 s.
+	CheckEvery time.Duration
 }
+
+// defaultCheck is the default of [Options.CheckEvery].
+const defaultCheck = 15 * time.Second
 
 // mostPages is how many pages are made at a time: a page may decode megabytes.
 const mostPages = 4
@@ -57,6 +67,7 @@ const mostPages = 4
 // templates are the files of the pages.
 var templates = []string{
 	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "top", "change", "failure",
+	"login",
 }
 
 // New returns a console over local, which serves the list/watch API, /status and /metrics within the process, until ctx
@@ -66,6 +77,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		api: api{local}, log: o.Logger, writes: o.Writes, origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
+		sessions: session.NewTable(ctx), checkEvery: cmp.Or(o.CheckEvery, defaultCheck),
 	}
 	c.counter = &counter{api: c.api, working: &c.working}
 	c.recent = recent.New(c.api.metrics, cmp.Or(o.SampleEvery, recent.Interval), o.Logger)
@@ -79,6 +91,9 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 			http.ServeFileFS(w, r, staticFiles, path)
 		})
 	}
+	c.mux.HandleFunc("GET "+loginPath, c.askLogin)
+	c.mux.HandleFunc("POST "+loginPath, c.login)
+	c.mux.HandleFunc("POST "+logoutPath, c.logout)
 	c.page(overviewPattern, c.overview)
 	c.mux.HandleFunc("GET /recent.json", c.lastHour)
 	c.stream("GET /live", c.live)
@@ -148,7 +163,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the console answers only its own pages", http.StatusForbidden)
 		return
 	}
-	c.mux.ServeHTTP(w, r)
+	c.mux.ServeHTTP(w, c.visited(r))
 }
 
 // foreign reports whether a page of another origin made the request, except by a link that the user followed.
@@ -164,6 +179,7 @@ func foreign(r *http.Request) bool {
 type view struct {
 	page, title string
 	data        any
+	code        int    // of the answer, 0 for 200
 	to          string // a redirection
 }
 
@@ -172,6 +188,8 @@ type layout struct {
 	Title, Page string
 	At          point
 	Query       string // in the search field
+	User        string // "" if there is none
+	SignedIn    bool   // the user has a session
 	Data        any
 }
 
@@ -182,7 +200,7 @@ const overviewPattern = "GET /{$}"
 func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		// A slow browser has no slot, neither for what it sends nor for what it receives.
-		if err := readForm(r); err != nil {
+		if err := readForm(r, mostForm); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -195,15 +213,15 @@ func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 // mostForm bounds a form. A key of more than a third of it is for other programs: a form encodes it.
 const mostForm = 1 << 20
 
-// readForm reads the form of a POST. Other requests have no body.
-func readForm(r *http.Request) error {
+// readForm reads the form of a POST, which may have so many bytes. Other requests have no body.
+func readForm(r *http.Request, most int64) error {
 	if r.Method != http.MethodPost {
 		if r.ContentLength != 0 {
 			return errors.New("a page is for GET without a body")
 		}
 		return nil
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, mostForm)
+	r.Body = http.MaxBytesReader(nil, r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		return fmt.Errorf("the form cannot be read: %w", err)
 	}
@@ -222,11 +240,24 @@ func (c *Console) made(pattern string, show func(*http.Request) (view, error), w
 			return nil
 		}
 	}
-	code := http.StatusOK
 	v, err := show(r)
-	if err != nil {
-		code, v = c.failed(w, r, err)
+	return c.rendered(w, r, v, err)
+}
+
+// answer sends a page without a slot.
+func (c *Console) answer(w http.ResponseWriter, r *http.Request, v view, err error) {
+	if body := c.rendered(w, r, v, err); body != nil {
+		_, _ = w.Write(body) // an error means that the browser has disconnected
 	}
+}
+
+// rendered returns a page, or that of an error, after its header is written. It returns nil if there is no page.
+func (c *Console) rendered(w http.ResponseWriter, r *http.Request, v view, err error) []byte {
+	if err != nil {
+		v = c.failed(w, r, err)
+	}
+	visit := visitOf(r)
+	c.settle(visit, false)
 	if v.to != "" {
 		http.Redirect(w, r, v.to, http.StatusSeeOther)
 		return nil
@@ -235,7 +266,10 @@ func (c *Console) made(pattern string, show func(*http.Request) (view, error), w
 	if err != nil {
 		at.Text = r.URL.Query().Get("at") // to be corrected
 	}
-	data := layout{Title: v.title, Page: v.page, At: at, Query: queryOf(r), Data: v.data}
+	data := layout{
+		Title: v.title, Page: v.page, At: at, Query: queryOf(r), User: visit.user(), SignedIn: visit.signedIn(),
+		Data: v.data,
+	}
 	var body bytes.Buffer
 	if err := c.pages[v.page].Execute(&body, data); err != nil {
 		c.log.Error("console: a page cannot be made", "page", v.page, "error", err)
@@ -243,22 +277,24 @@ func (c *Console) made(pattern string, show func(*http.Request) (view, error), w
 		return nil
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
+	w.WriteHeader(cmp.Or(v.code, http.StatusOK))
 	return body.Bytes()
 }
 
-// failed returns the page for an error.
-func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) (int, view) {
+// failed returns the page for an error, or that of the login.
+func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) view {
 	f := c.asFailure(r, err)
-	for _, challenge := range f.challenges {
-		w.Header().Add("WWW-Authenticate", challenge)
+	if f.Code == http.StatusUnauthorized && navigates(r) && r.Header.Get("Authorization") == "" {
+		return loginFor(r)
 	}
-	return f.Code, view{page: "failure", title: http.StatusText(f.Code), data: f}
+	f.challenge(w, r)
+	return view{page: "failure", title: http.StatusText(f.Code), data: f, code: f.Code}
 }
 
-// asFailure returns an error as people may see it, and logs what they may not.
+// asFailure returns an error as people may see it, and logs what they may not. A session that the API refuses ends.
 func (c *Console) asFailure(r *http.Request, err error) *failure {
 	f, ok := errors.AsType[*failure](err)
+	c.settle(visitOf(r), ok && f.Code == http.StatusUnauthorized)
 	if !ok {
 		c.log.Error("console: the server's API gave no answer", "path", r.URL.Path, "error", err)
 		f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}

@@ -80,8 +80,11 @@ func (c *counter) start(ctx context.Context, r *http.Request, explain func(error
 	p := &progress{done: make(chan struct{})}
 	c.running, c.failed = p, nil
 	c.working.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, countTime)
+		// The count goes on with the user of the request.
+		ask, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), countTime)
 		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		ctx := ask
 		result, err := c.count(r.WithContext(ctx), p)
 		c.mu.Lock()
 		defer c.mu.Unlock()

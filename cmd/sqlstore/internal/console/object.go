@@ -132,7 +132,7 @@ func (c *Console) value(r *http.Request, s *shown) {
 	s.Text, s.Hidden = text(s.Shown.Version, reveal)
 	if reveal && isSecret(s.Shown.Version) {
 		c.log.Warn("console: the values of a Secret are shown", "key", s.Key, "revision", s.Shown.Revision,
-			"user", c.user(r), "address", r.RemoteAddr)
+			"user", userOf(r), "address", r.RemoteAddr)
 	}
 	most := mostText
 	if s.Raw && !s.Hidden {

@@ -56,12 +56,21 @@ func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream
 		s := &eventStream{w: w, ctl: http.NewResponseController(w)}
 		var pings sync.WaitGroup
 		pings.Go(func() { s.ping(ctx, cancel) })
+		session := visitOf(r).session
+		if session != nil {
+			defer context.AfterFunc(session.Context(), cancel)()
+			pings.Go(func() { c.stayWhile(ctx, r, session) })
+		}
 		defer pings.Wait()
 		defer cancel()
 		defer context.AfterFunc(c.stopping, cancel)()
 		_ = s.ctl.SetReadDeadline(time.Time{}) // otherwise the request's own ends the stream
 		w.Header().Set("Content-Type", "text/event-stream")
 		err := follow(r.WithContext(ctx), s)
+		if session != nil && session.Ended() && r.Context().Err() == nil && c.stopping.Err() == nil {
+			_ = s.send(event{name: "failed", data: "Your session has ended."}) // likewise
+			return
+		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, errUnsent) {
 			return
 		}
