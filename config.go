@@ -76,7 +76,8 @@ type Config struct {
 	ListenMetricsURLs []string
 	// ListenObjectsURLs serve the list/watch API over HTTP/JSON. The API is off if there are none.
 	ListenObjectsURLs []string
-	// ListenConsoleURLs serve the pages of Console. Only this machine may reach them.
+	// ListenConsoleURLs serve the pages of Console. Other machines may reach only https URLs, and get pages only while
+	// etcd's authentication is enabled, or with a client certificate if TLS.RequireClientCert is set.
 	ListenConsoleURLs []string
 	// Console makes the handler for ListenConsoleURLs. It gets one that serves, within the process, the list/watch API,
 	// /status and /metrics, without the guards of the listeners. When the server begins to stop, it ends ctx: what the

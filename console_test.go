@@ -66,8 +66,8 @@ func TestConsoleHosts(t *testing.T) {
 	}
 }
 
-// The console has no login of its own: other machines must not reach it.
-func TestConsoleBeyondThisMachine(t *testing.T) {
+// Passwords and pages need TLS where other machines can reach them.
+func TestConsoleWithoutTLS(t *testing.T) {
 	pages := func(_ context.Context, local http.Handler) http.Handler { return local }
 	for name, cfg := range map[string]sqlstore.Config{
 		"all interfaces": {ListenConsoleURLs: []string{"http://0.0.0.0:0"}, Console: pages},

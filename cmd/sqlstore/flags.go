@@ -87,7 +87,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil,
 		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
 	f.StringSliceVar(&c.ListenConsoleURLs, "listen-console-urls", nil,
-		"URLs of this machine to serve the web console on, such as http://127.0.0.1:2382 (default: off)")
+		"URLs to serve the web console on, such as http://127.0.0.1:2382; other machines need https, and "+
+			"authentication or --client-cert-auth (default: off)")
 	f.BoolVar(&s.consoleWrites, "console-writes", false,
 		"let users of the web console put versions of keys back, and delete keys")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,

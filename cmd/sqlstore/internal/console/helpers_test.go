@@ -46,6 +46,8 @@ type served struct {
 	client *clientv3.Client
 	stop   context.CancelFunc // ends the console's context, as the server does when it begins to stop
 	log    *logged
+
+	transport http.RoundTripper
 }
 
 func serve(t *testing.T) *served { return serveWith(t, console.Options{Writes: true}) }
@@ -53,7 +55,7 @@ func serve(t *testing.T) *served { return serveWith(t, console.Options{Writes: t
 // serveWith is serve with other options, whose log it sets.
 func serveWith(t *testing.T, o console.Options) *served {
 	t.Helper()
-	s := &served{t: t, log: &logged{}}
+	s := &served{t: t, log: &logged{}, transport: http.DefaultTransport}
 	o.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	server, err := sqlstore.Start(t.Context(), sqlstore.Config{
 		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: o.Logger, BcryptCost: 4,

@@ -32,7 +32,7 @@ func (s *served) once(method, path string, form url.Values, headers ...string) *
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Add(name, value)
 	}
-	answer, err := http.DefaultTransport.RoundTrip(r)
+	answer, err := s.transport.RoundTrip(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
