@@ -356,3 +356,24 @@ func TestWaitingLogins(t *testing.T) {
 	close(release)
 	logins.Wait()
 }
+
+// The page says why nobody can sign in for now.
+func TestNoLogin(t *testing.T) {
+	t.Parallel()
+	for code, part := range map[int]string{
+		http.StatusTooManyRequests:    "Too many attempts have failed.",
+		http.StatusServiceUnavailable: "503 Service Unavailable",
+	} {
+		site := over(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		answer, err := http.PostForm(site+"/login", credentials("alice", "secret"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != code || !strings.Contains(string(body), part) ||
+			answer.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s, %v: %s", answer.Status, err, body)
+		}
+	}
+}
