@@ -64,7 +64,7 @@ func (t *Table) Begin(id auth.Identity) (key string, s *Session) {
 	s.ctx, s.end = context.WithCancel(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.makeRoom(id.User)
+	t.evict(id.User)
 	s.timer = time.AfterFunc(Idle, func() { t.End(s) })
 	t.by[s.key] = s
 	if t.ctx.Err() != nil { // endAll may be over
@@ -73,8 +73,8 @@ func (t *Table) Begin(id auth.Identity) (key string, s *Session) {
 	return key, s
 }
 
-// makeRoom ends what is too much once there is one more session of a user.
-func (t *Table) makeRoom(user string) {
+// evict ends a session if one more of a user would be too many.
+func (t *Table) evict(user string) {
 	var oldest, own *Session
 	n := 0
 	for _, s := range t.by {
