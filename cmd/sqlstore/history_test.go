@@ -126,7 +126,10 @@ func testReader(t *testing.T, from string) {
 		{false, "/registry/pods/     1     ", []string{"top", "/registry", "--levels=1"}},
 		{false, "v1 Pod                  1     ", []string{"top", "--by=kind"}},
 		{false, `"name": "default"`, []string{"top", "--by=namespace", "-o", "json", "--sort=writes", "--limit=1"}},
-		{true, "is not kind, namespace or prefix", []string{"top", "--by=size"}},
+		{false, "metadata.managedFields  1     34 B ", []string{"top", "--by=field"}},
+		{false, "\n(not readable)  1     ", []string{"top", "--by=field", "--kind=(encrypted)"}},
+		{true, "--kind needs --by field", []string{"top", "--kind=v1 Pod"}},
+		{true, "is not field, kind, namespace or prefix", []string{"top", "--by=size"}},
 
 		{false, "/registry/pods/\n:6\n", []string{"__complete", "get", from, "/registry/p"}},
 		{false, "bytes\ncompact_rev_key\n", []string{"__complete", "history", from, ""}},

@@ -23,7 +23,6 @@ const (
 	countedWrites = 100_000
 	// mostGroups bounds the groups of a count. What belongs to none of them is in one of its own.
 	mostGroups = 10_000
-	rest       = "(others)"
 	// prefixLevels is how many levels a prefix has.
 	prefixLevels = 2
 	// pauseAfter is how long a count goes on before it pauses as long: the server's clients come first.
@@ -31,7 +30,14 @@ const (
 )
 
 // groupings are what a count groups keys by.
-var groupings = []string{"prefix", "kind", "namespace"}
+var groupings = []string{byPrefix, byKind, byNamespace, byField}
+
+const (
+	byPrefix    = "prefix"
+	byKind      = "kind"
+	byNamespace = "namespace"
+	byField     = "field"
+)
 
 // counter counts what fills the store and what writes most, once at a time and only when somebody asks for it: it reads
 // everything.
@@ -52,10 +58,11 @@ type progress struct {
 
 // counted is the result of a count.
 type counted struct {
-	Revision int64     // that the keys were counted at
-	Since    int64     // writes after this revision were counted
-	At       time.Time // when the count ended
-	groups   map[string]*tally.Top
+	Revision int64                 // that the keys were counted at
+	Since    int64                 // writes after this revision were counted
+	At       time.Time             // when the count ended
+	groups   map[string]*tally.Top // without the fields
+	fields   *tally.Fields
 }
 
 // state returns the last result, and a copy of the progress if a count goes on.
@@ -104,20 +111,21 @@ func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
 	if err := c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l); err != nil {
 		return nil, err
 	}
-	out := &counted{Revision: l.Metadata.ResourceVersion, groups: map[string]*tally.Top{}}
+	out := &counted{Revision: l.Metadata.ResourceVersion, groups: map[string]*tally.Top{}, fields: tally.NewFields()}
 	c.mu.Lock()
 	p.Total = l.Metadata.Keys
 	c.mu.Unlock()
 	for i, name := range []func(key, value []byte) string{
 		tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace,
 	} {
-		out.groups[groupings[i]] = tally.NewTop(bounded(name))
+		out.groups[groupings[i]] = tally.NewTop(tally.Bounded(mostGroups, name))
 	}
 	pace := pacer{ctx: r.Context(), began: time.Now()}
 	err := c.keys(r, out, func(row *backend.Row) error {
 		for _, top := range out.groups {
 			top.Live(row)
 		}
+		out.fields.Live(row)
 		c.mu.Lock()
 		p.Keys++
 		c.mu.Unlock()
@@ -130,6 +138,7 @@ func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
 		for _, top := range out.groups {
 			top.Written(change)
 		}
+		out.fields.Written(change)
 		c.mu.Lock()
 		p.Written++
 		c.mu.Unlock()
@@ -137,22 +146,6 @@ func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
 	})
 	out.At = time.Now()
 	return out, err
-}
-
-// bounded returns a name function with at most mostGroups names.
-func bounded(name func(key, value []byte) string) func(key, value []byte) string {
-	seen := map[string]struct{}{}
-	return func(key, value []byte) string {
-		n := name(key, value)
-		if _, ok := seen[n]; ok {
-			return n
-		}
-		if len(seen) == mostGroups {
-			return rest
-		}
-		seen[n] = struct{}{}
-		return n
-	}
 }
 
 // pacer pauses work for as long as it went on.

@@ -10,14 +10,19 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
 
-// mostTop is how many groups the page shows.
-const mostTop = 100
+// mostTop is how many groups the page shows, and mostKinds of how many kinds it offers the fields.
+const (
+	mostTop   = 100
+	mostKinds = 1000
+)
 
 // topped is the data of the page of what fills the store.
 type topped struct {
 	*counted
 
 	By, Sort string
+	Kind     string // whose fields are shown, "" for all
+	Kinds    []string
 	Bys      []string
 	Groups   []tally.Group
 	More     bool      // there are more groups
@@ -31,9 +36,12 @@ func (c *Console) top(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	t := topped{By: q.Get("by"), Sort: q.Get("sort"), Bys: groupings}
+	t := topped{By: q.Get("by"), Sort: q.Get("sort"), Kind: q.Get("kind"), Bys: groupings}
 	if !slices.Contains(groupings, t.By) {
 		t.By = groupings[0]
+	}
+	if t.By != byField {
+		t.Kind = ""
 	}
 	sort := tally.Sorts[t.Sort]
 	if sort == nil {
@@ -41,7 +49,9 @@ func (c *Console) top(r *http.Request) (view, error) {
 		sort = tally.Sorts[t.Sort]
 	}
 	if t.counted, t.Running, t.Failed = c.counter.state(); t.counted != nil {
-		t.Groups = t.groups[t.By].Largest(sort, mostTop+1)
+		t.Groups = t.counted.largest(t.By, t.Kind, sort, mostTop+1)
+		t.Kinds = t.fields.Kinds()
+		t.Kinds = t.Kinds[:min(len(t.Kinds), mostKinds)]
 		if t.More = len(t.Groups) > mostTop; t.More {
 			t.Groups = t.Groups[:mostTop]
 		}
@@ -51,6 +61,14 @@ func (c *Console) top(r *http.Request) (view, error) {
 
 // Done reports whether there is a result.
 func (t *topped) Done() bool { return t.counted != nil }
+
+// largest returns groups of a count.
+func (c *counted) largest(by, kind string, sort func(*tally.Group) int64, limit int) []tally.Group {
+	if by == byField {
+		return c.fields.Largest(kind, sort, limit)
+	}
+	return c.groups[by].Largest(sort, limit)
+}
 
 // Ago returns how long ago the count ended.
 func (t *topped) Ago() int64 { return int64(time.Since(t.At).Seconds()) }
@@ -63,22 +81,26 @@ type heading struct {
 
 // column returns the heading of a column.
 func column(t *topped, sort, text string) heading {
-	return heading{text, link("/top", "by", t.By, "sort", sort), t.Sort == sort}
+	return heading{text, link("/top", "by", t.By, "kind", t.Kind, "sort", sort), t.Sort == sort}
 }
 
 // Heading is that of the groups.
 func (t *topped) Heading() string { return strings.ToUpper(t.By[:1]) + t.By[1:] }
 
+// IsKind reports whether a group is a kind, whose fields can be shown.
+func (t *topped) IsKind(name string) bool { return t.By == byKind && name != tally.Others }
+
 // IsPrefix reports whether a group is a prefix to browse.
-func (t *topped) IsPrefix(name string) bool { return t.By == groupings[0] && name != rest }
+func (t *topped) IsPrefix(name string) bool { return t.By == byPrefix && name != tally.Others }
 
 // count begins a count.
 func (c *Console) count(r *http.Request) (view, error) {
 	if err := c.mayCount(r); err != nil {
 		return view{}, err
 	}
+	q := r.URL.Query()
 	c.counter.start(c.stopping, r, func(err error) *failure { return c.asFailure(r, err) })
-	return view{to: link("/top", "by", r.URL.Query().Get("by"), "sort", r.URL.Query().Get("sort"))}, nil
+	return view{to: link("/top", "by", q.Get("by"), "kind", q.Get("kind"), "sort", q.Get("sort"))}, nil
 }
 
 // mayCount refuses users who may not read everything: a count has the names of all prefixes. Errors: [*failure].

@@ -56,6 +56,11 @@ func TestTop(t *testing.T) {
 	}
 	s.get("/top?by=kind").want(200, "Kind<th", "v1 ConfigMap", "(no Kubernetes object)").without(pods)
 	s.get("/top?by=namespace&sort=nothing").want(200, "<bdi>default")
+	s.get("/top?by=kind").want(200, "/top?by=field&amp;kind=v1&#43;ConfigMap&amp;sort=bytes")
+	s.get("/top?by=field").want(200, "Field<th", `<option value="">all`, "<bdi>data<", "<bdi>metadata.namespace<",
+		"(not readable)")
+	s.get("/top?by=field&kind=v1+ConfigMap").want(200, `<option value="v1 ConfigMap" selected>`, "<bdi>data<",
+		`kind=v1&#43;ConfigMap&amp;sort=keys`).without("<bdi>(not readable)<")
 	s.put("later", "x")
 	s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last)).without("later")
 	s.counted()

@@ -1,10 +1,8 @@
-// Package tally counts keys, bytes and writes by prefix, kind and namespace.
+// Package tally counts keys, bytes and writes by prefix, kind, namespace and field.
 package tally
 
 import (
-	"cmp"
 	"encoding/base64"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -119,17 +117,7 @@ var Sorts = map[string]func(*Group) int64{
 
 // Largest returns the groups with the most of what by returns, up to limit; 0 is all of them.
 func (t *Top) Largest(by func(*Group) int64, limit int) []Group {
-	all := make([]Group, 0, len(t.groups))
-	for _, g := range t.groups {
-		all = append(all, *g)
-	}
-	slices.SortFunc(all, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(by(&b), by(&a)), cmp.Compare(b.Written, a.Written), cmp.Compare(a.Name, b.Name))
-	})
-	if limit > 0 {
-		all = all[:min(limit, len(all))]
-	}
-	return all
+	return largest(t.groups, by, limit)
 }
 
 // ByPrefix names the groups of keys by their prefix, some levels below another one.
