@@ -129,6 +129,14 @@ func testReader(t *testing.T, from string) {
 		{false, "metadata.managedFields  1     34 B ", []string{"top", "--by=field"}},
 		{false, "\n(not readable)  1     ", []string{"top", "--by=field", "--kind=(encrypted)"}},
 		{true, "--kind needs --by field", []string{"top", "--kind=v1 Pod"}},
+		{false, "/registry/pods/  1     165 B  1       0 ", []string{"top", "--until=2"}},
+		{false, "/registry/pods/  +167 B  167 B  0 B      +1 ", []string{"top", "--growth", "--since=3", "--until=4"}},
+		{false, "from revision 2 to 8, from ", []string{"top", "--growth", "--since=2", "--by=kind"}},
+		{false, `"keysAdded": 1,`, []string{"top", "--growth", "--since=2", "--by=namespace", "-o", "json"}},
+		{true, "--growth needs --since", []string{"top", "--growth"}},
+		{true, "--growth is by prefix, kind or namespace", []string{"top", "--growth", "--by=field", "--since=2"}},
+		{true, "--growth has the largest growth first", []string{"top", "--growth", "--sort=keys", "--since=2"}},
+		{true, "revision 3, is after --until, which is revision 2", []string{"top", "--since=3", "--until=2"}},
 		{true, "is not field, kind, namespace or prefix", []string{"top", "--by=size"}},
 
 		{false, "/registry/pods/\n:6\n", []string{"__complete", "get", from, "/registry/p"}},
@@ -151,6 +159,7 @@ func testCompactedReader(t *testing.T, from string) {
 	wantOutput(t, true, "compacted; the oldest readable one is 4", "get", web, "--revision=3", from)
 	wantOutput(t, true, "compacted", "diff", web, "--from=2", from)
 	wantOutput(t, true, "compacted", "top", "--since=2", from)
+	wantOutput(t, true, "compacted; the oldest readable one is 4", "top", "--growth", "--since=2", from)
 	for _, args := range [][]string{
 		{"top", "--since=2000-01-01"}, {"diff", web, "--from=2000-01-01"}, {"watch", "--from=2000-01-01"},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
@@ -23,16 +23,21 @@ Bytes are those of keys and values; what was written and is not compacted yet al
     sqlstore top /registry --by kind
     sqlstore top --by field --kind "v1 Pod"
     sqlstore top --since 1h --sort writes
+    sqlstore top --growth --since 7d --until 1d
 
 Fields are those of Kubernetes' objects in protobuf and JSON, such as spec and metadata.managedFields; kubectl's
 copy of an applied object counts apart from the other annotations.
+
+With --growth, it prints the keys and bytes added and removed between two revisions or times, and the difference,
+the largest growth first. A key that became larger adds bytes.
 
 It reads all keys of the prefix, and the history.` + readerHelp
 
 // top implements the command.
 type top struct {
-	by, sort, since, kind string
-	levels, limit         int
+	by, sort, since, until, kind string
+	levels, limit                int
+	grown                        bool
 }
 
 func topCommand() *cobra.Command {
@@ -50,6 +55,8 @@ func topCommand() *cobra.Command {
 	fixed(&t.sort, "sort", "column that the largest come first of", "bytes", "keys", "writes", "written")
 	f.StringVar(&t.kind, "kind", "", "count the fields of this kind, such as \"v1 Pod\", with --by field")
 	f.StringVar(&t.since, "since", "", "count writes after this revision, or "+pointHelp)
+	f.StringVar(&t.until, "until", "", "count at this revision instead of now, or "+pointHelp)
+	f.BoolVar(&t.grown, "growth", false, "print what grew between --since and --until, by prefix, kind or namespace")
 	f.IntVar(&t.levels, "levels", 2, "how many slashes a prefix goes on for, with --by prefix")
 	f.IntVar(&t.limit, "limit", 20, "how many lines to print; 0 is all")
 	o.register(cmd, "table", "json", "yaml")
@@ -58,18 +65,74 @@ func topCommand() *cobra.Command {
 		if err := o.check(); err != nil {
 			return err
 		}
+		if t.grown {
+			return t.growth(c, s, prefixOf(args), o)
+		}
 		return t.run(c, s, prefixOf(args), o)
 	})
 	return cmd
 }
 
+// span is what a count covers.
+type span struct {
+	Revision int64      `json:"revision"`
+	Since    int64      `json:"since"` // what happened after this revision counts
+	From     *time.Time `json:"from,omitempty"`
+	To       *time.Time `json:"to,omitempty"`
+}
+
+// span returns the revisions that --since and --until name.
+func (t *top) span(ctx context.Context, s source.Store, keys backend.Span) (all span, err error) {
+	if t.until == "" {
+		all.Revision, err = s.Now(ctx, keys)
+	} else {
+		all.Revision, err = pointOf(ctx, s, "until", t.until)
+	}
+	switch {
+	case err != nil:
+	case t.since == "":
+		all.Since, err = s.Oldest(ctx, keys)
+	default:
+		all.Since, err = beginOf(ctx, s, keys, "since", t.since)
+	}
+	if err == nil && t.until != "" && all.Since > all.Revision {
+		err = fmt.Errorf("%w: what --since names, revision %d, is after --until, which is revision %d", errSettings,
+			all.Since, all.Revision)
+	}
+	return all, err
+}
+
+// times finds out when the revisions were committed.
+func (x *span) times(ctx context.Context, s source.Store) (err error) {
+	times := clock{store: s}
+	// The first revision is that of the empty store.
+	if x.From, err = times.when(ctx, max(x.Since+1, 2)); err != nil {
+		return err
+	}
+	x.To, err = times.when(ctx, x.Revision)
+	return err
+}
+
+// between returns the times for a heading.
+func (x *span) between() string {
+	if x.From == nil || x.To == nil {
+		return ""
+	}
+	return fmt.Sprintf(", from %s to %s", showTime(x.From), showTime(x.To))
+}
+
 // counted is the result.
 type counted struct {
-	Revision int64         `json:"revision"`
-	Since    int64         `json:"since"` // writes after this revision are counted
-	From     *time.Time    `json:"from,omitempty"`
-	To       *time.Time    `json:"to,omitempty"`
-	Groups   []tally.Group `json:"groups"`
+	span
+
+	Groups []tally.Group `json:"groups"`
+}
+
+// names returns what names the groups, nil for fields.
+func (t *top) names(prefix string) map[string]func(key, value []byte) string {
+	return map[string]func(key, value []byte) string{
+		"prefix": tally.ByPrefix(prefix, t.levels), "kind": tally.ByKind, "namespace": tally.ByNamespace, "field": nil,
+	}
 }
 
 // counter counts rows and changes by group.
@@ -80,9 +143,7 @@ type counter interface {
 
 // counter returns what counts, and its largest groups.
 func (t *top) counter(prefix string) (counter, func() []tally.Group, error) {
-	names := map[string]func(key, value []byte) string{
-		"prefix": tally.ByPrefix(prefix, t.levels), "kind": tally.ByKind, "namespace": tally.ByNamespace, "field": nil,
-	}
+	names := t.names(prefix)
 	name, known := names[t.by]
 	sort := tally.Sorts[t.sort]
 	switch {
@@ -106,27 +167,19 @@ func (t *top) run(c *cobra.Command, s source.Store, prefix string, o *output) er
 	if err != nil {
 		return err
 	}
-	ctx, span := c.Context(), source.Prefix(prefix)
+	ctx, keys := c.Context(), source.Prefix(prefix)
 	all := counted{}
-	if all.Revision, err = s.Now(ctx, span); err != nil {
+	if all.span, err = t.span(ctx, s, keys); err != nil {
 		return err
 	}
-	if t.since == "" {
-		all.Since, err = s.Oldest(ctx, span)
-	} else {
-		all.Since, err = beginOf(ctx, s, span, "since", t.since)
-	}
-	if err != nil {
-		return err
-	}
-	err = s.Rows(ctx, source.Query{Span: span, Revision: all.Revision}, func(row *backend.Row) bool {
+	err = s.Rows(ctx, source.Query{Span: keys, Revision: all.Revision}, func(row *backend.Row) bool {
 		groups.Live(row)
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	q := source.Changes{Span: span, After: all.Since, Until: all.Revision, WithPrev: t.by != "prefix"}
+	q := source.Changes{Span: keys, After: all.Since, Until: all.Revision, WithPrev: t.by != "prefix"}
 	err = s.Changes(ctx, q, func(ch *backend.Change) error {
 		groups.Written(ch)
 		return nil
@@ -135,34 +188,20 @@ func (t *top) run(c *cobra.Command, s source.Store, prefix string, o *output) er
 		return err
 	}
 	all.Groups = largest()
-	times := clock{store: s}
-	// The first revision is that of the empty store.
-	if all.From, err = times.when(ctx, max(all.Since+1, 2)); err != nil {
-		return err
-	}
-	if all.To, err = times.when(ctx, all.Revision); err != nil {
+	if err := all.times(ctx, s); err != nil {
 		return err
 	}
 	return o.print(c.OutOrStdout(), all, func(w io.Writer) error { return t.table(w, &all) })
 }
 
 func (t *top) table(w io.Writer, all *counted) error {
-	span := ""
-	if all.From != nil && all.To != nil {
-		span = fmt.Sprintf(", from %s to %s", showTime(all.From), showTime(all.To))
-	}
-	_, _ = fmt.Fprintf(w, "revision %d; writes since revision %d%s\n\n", all.Revision, all.Since, span)
-	heading := map[string]string{"prefix": "PREFIX", "kind": "KIND", "namespace": "NAMESPACE", "field": "FIELD"}[t.by]
-	rows := [][]string{{heading, "KEYS", "BYTES", "WRITES", "DELETES", "WRITTEN"}}
+	_, _ = fmt.Fprintf(w, "revision %d; writes since revision %d%s\n\n", all.Revision, all.Since, all.between())
+	rows := [][]string{{t.heading(), "KEYS", "BYTES", "WRITES", "DELETES", "WRITTEN"}}
 	for i := range all.Groups {
 		g := &all.Groups[i]
-		group := g.Name
-		if t.by == "prefix" || t.by == "field" {
-			group = show.Key(group)
-		}
 		rows = append(rows, []string{
-			group, fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes), fmt.Sprint(g.Deletes),
-			humanize.IBytes(uint64(g.Written)),
+			t.label(g.Name), fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes),
+			fmt.Sprint(g.Deletes), humanize.IBytes(uint64(g.Written)),
 		})
 	}
 	return columns(w, rows)

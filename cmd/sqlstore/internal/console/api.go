@@ -20,6 +20,7 @@ type failure struct {
 
 	Key string `json:"-"` // what to look at again, if anything
 
+	exact      bool     // the message says all there is to say
 	challenges []string // of WWW-Authenticate
 }
 
@@ -40,7 +41,7 @@ func (f *failure) Text() string { return http.StatusText(f.Code) }
 
 // Words returns the message, or says what the status means.
 func (f *failure) Words() string {
-	if f.Code == http.StatusGone {
+	if f.Code == http.StatusGone && !f.exact {
 		return "That revision or time is not in the history that is left: it has been compacted, or nobody knows " +
 			"when it was committed."
 	}

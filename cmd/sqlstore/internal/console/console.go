@@ -66,8 +66,8 @@ const mostPages = 4
 
 // templates are the files of the pages.
 var templates = []string{
-	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "top", "change", "failure",
-	"login",
+	"overview", "browse", "object", "diff", "watch", "leases", "lease", "users", "alarms", "top", "growth",
+	"change", "failure", "login",
 }
 
 // New returns a console over local, which serves the list/watch API, /status and /metrics within the process, until ctx
@@ -102,6 +102,8 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c.page("GET /diff", c.diff)
 	c.page("GET /top", c.top)
 	c.page("POST /top", c.count)
+	c.page("GET /top/growth", c.growth)
+	c.page("POST /top/growth", c.countGrowth)
 	c.stream("GET /top/progress", c.topProgress)
 	c.page("GET /leases", c.leases)
 	c.page("GET /lease", c.lease)

@@ -47,6 +47,7 @@ type counter struct {
 	mu      sync.Mutex
 	running *progress
 	last    *counted // nil if nothing was counted yet
+	grown   *grown   // nil if no growth was counted yet
 	failed  *failure // of the last count, nil if it succeeded
 }
 
@@ -65,40 +66,49 @@ type counted struct {
 	fields   *tally.Fields
 }
 
-// state returns the last result, and a copy of the progress if a count goes on.
-func (c *counter) state() (last *counted, running *progress, failed *failure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running != nil {
-		p := *c.running
-		running = &p
-	}
-	return c.last, running, c.failed
+// state is what a counter has done.
+type state struct {
+	last    *counted
+	grown   *grown
+	running *progress // a copy, nil if no count goes on
+	failed  *failure
 }
 
-// start begins a count unless one goes on, until ctx ends. It lasts longer than the request on whose behalf it asks.
-// explain returns an error as people may see it.
-func (c *counter) start(ctx context.Context, r *http.Request, explain func(error) *failure) {
+// state returns the last results, and the progress if a count goes on.
+func (c *counter) state() state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := state{last: c.last, grown: c.grown, failed: c.failed}
+	if c.running != nil {
+		p := *c.running
+		s.running = &p
+	}
+	return s
+}
+
+// start begins work, a count, unless one goes on, until stopping ends. It lasts longer than the request on whose behalf it
+// asks. explain returns an error as people may see it.
+func (c *counter) start(
+	stopping context.Context, r *http.Request, p *progress, work func(*http.Request, *progress) error,
+	explain func(error) *failure,
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running != nil {
 		return
 	}
-	p := &progress{done: make(chan struct{})}
+	p.done = make(chan struct{})
 	c.running, c.failed = p, nil
 	c.working.Go(func() {
 		// The count goes on with the user of the request.
-		ask, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), countTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), countTime)
 		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		ctx := ask
-		result, err := c.count(r.WithContext(ctx), p)
+		defer context.AfterFunc(stopping, cancel)()
+		err := work(r.WithContext(ctx), p)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.running = nil
-		if err == nil {
-			c.last = result
-		} else if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if err != nil && stopping.Err() == nil {
 			c.failed = explain(err)
 		}
 		close(p.done)
@@ -106,10 +116,10 @@ func (c *counter) start(ctx context.Context, r *http.Request, explain func(error
 }
 
 // count reads all keys, and the changes of the newest revisions.
-func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
+func (c *counter) count(r *http.Request, p *progress) error {
 	var l level
 	if err := c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l); err != nil {
-		return nil, err
+		return err
 	}
 	out := &counted{Revision: l.Metadata.ResourceVersion, groups: map[string]*tally.Top{}, fields: tally.NewFields()}
 	c.mu.Lock()
@@ -132,7 +142,7 @@ func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
 		return pace.pause()
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	err = c.writes(r, out, func(change *backend.Change) error {
 		for _, top := range out.groups {
@@ -144,8 +154,14 @@ func (c *counter) count(r *http.Request, p *progress) (*counted, error) {
 		c.mu.Unlock()
 		return pace.pause()
 	})
+	if err != nil {
+		return err
+	}
 	out.At = time.Now()
-	return out, err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = out
+	return nil
 }
 
 // pacer pauses work for as long as it went on.
@@ -176,28 +192,38 @@ func (c *counter) keys(r *http.Request, out *counted, add func(*backend.Row) err
 		"resourceVersion": {strconv.FormatInt(out.Revision, 10)}, "resourceVersionMatch": {"Exact"},
 	}
 	return c.api.read(r, objectsPath, ask, func(in io.Reader) error {
-		list := json.NewDecoder(in)
-		for {
-			token, err := list.Token()
-			if err != nil {
-				return fmt.Errorf("count keys: %w", err)
-			}
-			if token == json.Delim('[') { // only items is a list
-				break
-			}
-		}
-		for list.More() {
-			var o stored
-			if err := list.Decode(&o); err != nil {
-				return fmt.Errorf("count keys: %w", err)
-			}
-			if err := add(&backend.Row{Key: []byte(o.Metadata.key()), Value: o.value()}); err != nil {
-				return err
-			}
+		if err := items(json.NewDecoder(in), add); err != nil {
+			return err
 		}
 		_, err := io.Copy(io.Discard, in)
 		return err
 	})
+}
+
+// items passes the items of a list to add.
+func items(list *json.Decoder, add func(*backend.Row) error) error {
+	for {
+		token, err := list.Token()
+		if err != nil {
+			return fmt.Errorf("count keys: %w", err)
+		}
+		if token == json.Delim('[') { // only items is a list
+			break
+		}
+	}
+	for list.More() {
+		var o stored
+		if err := list.Decode(&o); err != nil {
+			return fmt.Errorf("count keys: %w", err)
+		}
+		row := &backend.Row{
+			Key: []byte(o.Metadata.key()), Value: o.value(), ModRevision: o.Metadata.ResourceVersion,
+		}
+		if err := add(row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errComplete ends a watch.

@@ -18,6 +18,10 @@ import (
 var functions = template.FuncMap{
 	"bytes": func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) },
 	"comma": humanize.Comma,
+	"signedBytes": func(n int64) string {
+		return sign(n) + humanize.IBytes(uint64(max(n, -n)))
+	},
+	"signed": func(n int64) string { return sign(n) + humanize.Comma(max(n, -n)) },
 	"keys": func(n int64) string {
 		if n == 1 {
 			return "1 key"
@@ -41,6 +45,17 @@ var functions = template.FuncMap{
 	},
 	"duration": duration,
 	"column":   column,
+}
+
+// sign returns that of a difference.
+func sign(n int64) string {
+	switch {
+	case n > 0:
+		return "+"
+	case n < 0:
+		return "−"
+	}
+	return ""
 }
 
 // when returns a time for people, in UTC.

@@ -48,7 +48,9 @@ func (c *Console) top(r *http.Request) (view, error) {
 		t.Sort = "bytes"
 		sort = tally.Sorts[t.Sort]
 	}
-	if t.counted, t.Running, t.Failed = c.counter.state(); t.counted != nil {
+	last := c.counter.state()
+	t.Running, t.Failed = last.running, last.failed
+	if t.counted = last.last; t.counted != nil {
 		t.Groups = t.counted.largest(t.By, t.Kind, sort, mostTop+1)
 		t.Kinds = t.fields.Kinds()
 		t.Kinds = t.Kinds[:min(len(t.Kinds), mostKinds)]
@@ -99,7 +101,8 @@ func (c *Console) count(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	c.counter.start(c.stopping, r, func(err error) *failure { return c.asFailure(r, err) })
+	explain := func(err error) *failure { return c.asFailure(r, err) }
+	c.counter.start(c.stopping, r, &progress{}, c.counter.count, explain)
 	return view{to: link("/top", "by", q.Get("by"), "kind", q.Get("kind"), "sort", q.Get("sort"))}, nil
 }
 
@@ -117,7 +120,7 @@ func (c *Console) topProgress(r *http.Request, s *eventStream) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		_, running, _ := c.counter.state()
+		running := c.counter.state().running
 		if running == nil {
 			return s.send(event{name: "done"})
 		}

@@ -14,6 +14,12 @@ import (
 func (s *served) counted(headers ...string) {
 	s.t.Helper()
 	s.post("/top", url.Values{}, headers...).want(200)
+	s.awaitCount(headers...)
+}
+
+// awaitCount waits for the end of a count.
+func (s *served) awaitCount(headers ...string) {
+	s.t.Helper()
 	x := s.stream("/top/progress", headers...)
 	for e, ok := x.next(); ; e, ok = x.next() {
 		if !ok || e.name == "failed" {

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+)
+
+// growthRows and growthBytes bound what is read of each revision at once.
+const (
+	growthRows  = 500
+	growthBytes = 4 << 20
+)
+
+// grown is the growth between two revisions.
+type grown struct {
+	span
+
+	Groups []tally.Grown `json:"groups"`
+}
+
+// growth prints what grew between --since and --until.
+func (t *top) growth(c *cobra.Command, s source.Store, prefix string, o *output) error {
+	name, known := t.names(prefix)[t.by]
+	switch {
+	case !known || name == nil:
+		return fmt.Errorf("%w: --growth is by prefix, kind or namespace", errSettings)
+	case t.since == "":
+		return fmt.Errorf("%w: --growth needs --since", errSettings)
+	case c.Flags().Changed("sort"):
+		return fmt.Errorf("%w: --growth has the largest growth first: leave --sort out", errSettings)
+	}
+	ctx, keys := c.Context(), source.Prefix(prefix)
+	all := grown{}
+	var err error
+	if all.span, err = t.span(ctx, s, keys); err != nil {
+		return err
+	}
+	growth := tally.NewGrowth(name)
+	err = growth.Compare(sizedRows(ctx, s, keys, all.Since, growth), sizedRows(ctx, s, keys, all.Revision, growth))
+	if err != nil {
+		return err
+	}
+	all.Groups = growth.Largest(0, t.limit)
+	if err := all.times(ctx, s); err != nil {
+		return err
+	}
+	return o.print(c.OutOrStdout(), all, func(w io.Writer) error { return t.growthTable(w, &all) })
+}
+
+// sizedRows returns a function that returns one row at a revision after the other.
+func sizedRows(ctx context.Context, s source.Store, keys backend.Span, revision int64, growth *tally.Growth,
+) func() (*tally.Sized, error) {
+	q := source.Query{Span: keys, Revision: revision, Limit: growthRows}
+	return tally.Pages(func() (page []*tally.Sized, more bool, err error) {
+		bytes := int64(0)
+		err = s.Rows(ctx, q, func(r *backend.Row) bool {
+			page = append(page, growth.Size(r))
+			q.Start = append(append([]byte{}, r.Key...), 0)
+			bytes += r.Size()
+			return bytes < growthBytes
+		})
+		return page, len(page) > 0, err
+	})
+}
+
+func (t *top) growthTable(w io.Writer, all *grown) error {
+	_, _ = fmt.Fprintf(w, "from revision %d to %d%s\n\n", all.Since, all.Revision, all.between())
+	rows := [][]string{{t.heading(), "BYTES", "ADDED", "REMOVED", "KEYS", "ADDED", "REMOVED"}}
+	for i := range all.Groups {
+		g := &all.Groups[i]
+		rows = append(rows, []string{
+			t.label(g.Name), signed(g.Bytes, humanize.IBytes), humanize.IBytes(uint64(g.BytesAdded)),
+			humanize.IBytes(uint64(g.BytesRemoved)), fmt.Sprintf("%+d", g.Keys), fmt.Sprint(g.KeysAdded),
+			fmt.Sprint(g.KeysRemoved),
+		})
+	}
+	return columns(w, rows)
+}
+
+// signed returns a difference with its sign.
+func signed(n int64, write func(uint64) string) string {
+	if n < 0 {
+		return "-" + write(uint64(-n))
+	}
+	return "+" + write(uint64(n))
+}
+
+// heading is that of the column of the groups.
+func (t *top) heading() string {
+	return map[string]string{"prefix": "PREFIX", "kind": "KIND", "namespace": "NAMESPACE", "field": "FIELD"}[t.by]
+}
+
+// label returns the name of a group for a table.
+func (t *top) label(group string) string {
+	if t.by == "prefix" || t.by == "field" {
+		return show.Key(group)
+	}
+	return group
+}

@@ -1,0 +1,188 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+)
+
+// grownBy are what growth groups keys by.
+var grownBy = []string{byPrefix, byKind, byNamespace}
+
+// growthPage is how many rows of each revision growth reads at once. It reads the revisions in turn: two lists that go
+// on at once could wait for each other.
+const growthPage = 500
+
+// grown is the growth between two revisions.
+type grown struct {
+	From, To int64
+	At       time.Time // when the count ended
+	growth   *tally.Growth
+}
+
+// grow counts the growth between two revisions.
+func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
+	names := []func(key, value []byte) string{tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace}
+	for i := range names {
+		names[i] = tally.Bounded(mostGroups, names[i])
+	}
+	out.growth = tally.NewGrowth(names...)
+	pace := &pacer{ctx: r.Context(), began: time.Now()}
+	rows := func(revision int64) func() (*tally.Sized, error) {
+		token := ""
+		return tally.Pages(func() (page []*tally.Sized, more bool, err error) {
+			token, err = c.page(r, revision, token, func(row *backend.Row) error {
+				page = append(page, out.growth.Size(row))
+				c.mu.Lock()
+				p.Keys++
+				c.mu.Unlock()
+				return pace.pause()
+			})
+			return page, token != "", err
+		})
+	}
+	if err := out.growth.Compare(rows(out.From), rows(out.To)); err != nil {
+		return err
+	}
+	out.At = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.grown = out
+	return nil
+}
+
+// page passes a page of the keys at a revision to add, and returns the token of the next one, "" if there is none.
+func (c *counter) page(r *http.Request, revision int64, token string, add func(*backend.Row) error) (string, error) {
+	ask := url.Values{"limit": {strconv.Itoa(growthPage)}}
+	if token != "" {
+		ask.Set("continue", token)
+	} else {
+		ask.Set("resourceVersion", strconv.FormatInt(revision, 10))
+		ask.Set("resourceVersionMatch", "Exact")
+	}
+	var end struct {
+		Continue string `json:"continue"`
+	}
+	err := c.api.read(r, objectsPath, ask, func(in io.Reader) error {
+		list := json.NewDecoder(in)
+		if err := items(list, add); err != nil {
+			return err
+		}
+		for range 2 { // the end of the items, and the name of the metadata
+			if _, err := list.Token(); err != nil {
+				return fmt.Errorf("count keys: %w", err)
+			}
+		}
+		if err := list.Decode(&end); err != nil {
+			return fmt.Errorf("count keys: %w", err)
+		}
+		_, err := io.Copy(io.Discard, in)
+		return err
+	})
+	return end.Continue, err
+}
+
+// growing is the data of the page of growth.
+type growing struct {
+	*grown
+
+	By, FromText, ToText string // FromText and ToText are what to compare next
+	Bys                  []string
+	Groups               []tally.Grown
+	More                 bool      // there are more groups
+	Running              *progress // nil if no count goes on
+	Failed               *failure
+}
+
+// Done reports whether there is a result.
+func (g *growing) Done() bool { return g.grown != nil }
+
+// Ago returns how long ago the count ended.
+func (g *growing) Ago() int64 { return int64(time.Since(g.At).Seconds()) }
+
+// Heading is that of the groups.
+func (g *growing) Heading() string { return strings.ToUpper(g.By[:1]) + g.By[1:] }
+
+// IsPrefix reports whether a group is a prefix to browse.
+func (g *growing) IsPrefix(name string) bool { return g.By == byPrefix && name != tally.Others }
+
+// growth shows what grew between two revisions, as it was counted last.
+func (c *Console) growth(r *http.Request) (view, error) {
+	if err := c.mayCount(r); err != nil {
+		return view{}, err
+	}
+	q := r.URL.Query()
+	g := growing{By: q.Get("by"), FromText: q.Get("from"), ToText: q.Get("to"), Bys: grownBy}
+	if !slices.Contains(grownBy, g.By) {
+		g.By = byPrefix
+	}
+	var last state
+	if last = c.counter.state(); last.grown != nil {
+		g.grown = last.grown
+		g.Groups = g.growth.Largest(slices.Index(grownBy, g.By), mostTop+1)
+		if g.More = len(g.Groups) > mostTop; g.More {
+			g.Groups = g.Groups[:mostTop]
+		}
+	}
+	g.Running, g.Failed = last.running, last.failed
+	return view{page: "growth", title: "Growth", data: &g}, nil
+}
+
+// countGrowth begins to count what grew between two points.
+func (c *Console) countGrowth(r *http.Request) (view, error) {
+	from, to := strings.TrimSpace(r.PostFormValue("from")), strings.TrimSpace(r.PostFormValue("to"))
+	if from == "" {
+		return view{}, &failure{
+			Code: http.StatusBadRequest, Message: "Say from when on: a revision, or a time in UTC.",
+		}
+	}
+	out, total := &grown{}, int64(0)
+	for i, text := range []string{from, to} {
+		l, err := c.levelAt(r, text)
+		if err != nil {
+			return view{}, err
+		}
+		*[]*int64{&out.From, &out.To}[i] = l.Metadata.ResourceVersion
+		total += l.Metadata.Keys
+	}
+	if out.From > out.To {
+		return view{}, &failure{Code: http.StatusBadRequest, Message: fmt.Sprintf(
+			"The first revision, %d, is after the second one, %d.", out.From, out.To)}
+	}
+	work := func(r *http.Request, p *progress) error { return c.counter.grow(r, p, out) }
+	explain := func(err error) *failure { return c.asFailure(r, err) }
+	c.counter.start(c.stopping, r, &progress{Total: total}, work, explain)
+	return view{to: link("/top/growth", "by", r.URL.Query().Get("by"), "from", from, "to", to)}, nil
+}
+
+// levelAt returns the revision and the number of keys at a point. Errors: [*failure], which names the oldest revision
+// if that of the point is compacted.
+func (c *Console) levelAt(r *http.Request, text string) (l level, err error) {
+	at, err := parsePoint(text)
+	if err != nil {
+		return l, err
+	}
+	ask := url.Values{"limit": {"1"}}
+	at.list(ask)
+	if err = c.api.get(r, treePath, ask, &l); !is(err, http.StatusGone) {
+		return l, err
+	}
+	var report struct {
+		Compacted int64 `json:"compacted"`
+	}
+	if err := c.api.get(r, "/status", nil, &report); err != nil {
+		return l, err
+	}
+	return l, &failure{Code: http.StatusGone, exact: true, Message: fmt.Sprintf(
+		"%q is not in the history that is left. The oldest revision that is left is %d.", text,
+		max(report.Compacted, 1))}
+}

@@ -1,0 +1,74 @@
+package tally
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+var errTest = errors.New("test")
+
+// paged returns rows in pages of two, then an error if that is not nil.
+func paged(g *Growth, failure error, rows ...backend.Row) func() (*Sized, error) {
+	return Pages(func() (page []*Sized, more bool, err error) {
+		for ; len(rows) > 0 && len(page) < 2; rows = rows[1:] {
+			page = append(page, g.Size(&rows[0]))
+		}
+		if len(page) == 0 {
+			return nil, false, failure
+		}
+		return page, true, nil
+	})
+}
+
+func at(revision int64, key, value string) backend.Row {
+	return backend.Row{Key: []byte(key), Value: []byte(value), ModRevision: revision}
+}
+
+func TestGrowth(t *testing.T) {
+	pod := func(padding int) string {
+		return `{"apiVersion":"v1","kind":"Pod","spec":"` + strings.Repeat("x", padding) + `"}`
+	}
+	g := NewGrowth(ByPrefix("/", 1), ByKind)
+	before := []backend.Row{
+		at(2, "/a/1", "12345"), at(3, "/a/2", "1"), at(4, "/b/1", pod(1)), at(5, "/b/2", pod(9)), at(6, "/c/1", pod(1)),
+	}
+	after := []backend.Row{
+		at(2, "/a/1", "12345"), at(7, "/b/1", pod(4)), at(8, "/b/2", pod(8)), at(9, "/c/1", "no pod"),
+		at(10, "/d/1", pod(1)), at(11, "/d/2", pod(1)),
+	}
+	if err := g.Compare(paged(g, nil, before...), paged(g, nil, after...)); err != nil {
+		t.Fatal(err)
+	}
+	one := int64(4 + len(pod(1)))
+	want := []Grown{
+		{Name: "/d/", Keys: 2, KeysAdded: 2, Bytes: 2 * one, BytesAdded: 2 * one},
+		{Name: "/b/", Bytes: 2, BytesAdded: 3, BytesRemoved: 1},
+		{Name: "/a/", Keys: -1, KeysRemoved: 1, Bytes: -5, BytesRemoved: 5},
+		{Name: "/c/", Bytes: 10 - one, BytesRemoved: one - 10},
+	}
+	if got := g.Largest(0, 0); !slices.Equal(got, want) {
+		t.Errorf("by prefix\n%+v, want\n%+v", got, want)
+	}
+	want = []Grown{
+		{
+			Name: "v1 Pod", Keys: 1, KeysAdded: 2, KeysRemoved: 1, Bytes: one + 2, BytesAdded: 2*one + 3,
+			BytesRemoved: one + 1,
+		},
+		{Name: Other, KeysAdded: 1, KeysRemoved: 1, Bytes: 5, BytesAdded: 10, BytesRemoved: 5},
+	}
+	if got := g.Largest(1, 0); !slices.Equal(got, want) {
+		t.Errorf("by kind\n%+v, want\n%+v", got, want)
+	}
+	if got := g.Largest(1, 1); len(got) != 1 {
+		t.Errorf("not limited: %+v", got)
+	}
+	for i, errs := range [][2]error{{errTest, nil}, {nil, errTest}} {
+		if err := g.Compare(paged(g, errs[0], before...), paged(g, errs[1], after...)); !errors.Is(err, errTest) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
