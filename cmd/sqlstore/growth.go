@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/topreport"
 )
 
 // growthRows and growthBytes bound what is read of each revision at once.
@@ -53,6 +56,10 @@ func (t *top) growth(c *cobra.Command, s source.Store, prefix string, o *output)
 	if err := all.times(ctx, s); err != nil {
 		return err
 	}
+	if o.form == "html" {
+		counted := fmt.Sprintf("Growth from revision %d to %d%s", all.Since, all.Revision, all.between())
+		return t.report(c, prefix, counted, topreport.Growth("Growth by "+t.by, t.heading(), all.Groups))
+	}
 	return o.print(c.OutOrStdout(), all, func(w io.Writer) error { return t.growthTable(w, &all) })
 }
 
@@ -70,6 +77,17 @@ func sizedRows(ctx context.Context, s source.Store, keys backend.Span, revision 
 		})
 		return page, len(page) > 0, err
 	})
+}
+
+// report writes a table as an HTML file.
+func (t *top) report(c *cobra.Command, prefix, counted string, table topreport.Table) error {
+	r := topreport.Report{Title: "Top", Facts: []string{
+		counted, fmt.Sprintf("sqlstore %s, %s UTC", sqlstore.Version, time.Now().UTC().Format("2006-01-02 15:04:05")),
+	}, Tables: []topreport.Table{table}}
+	if prefix != "" {
+		r.Title = "Top of " + topreport.Name(prefix)
+	}
+	return r.Write(c.OutOrStdout())
 }
 
 func (t *top) growthTable(w io.Writer, all *grown) error {

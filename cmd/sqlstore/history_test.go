@@ -133,6 +133,8 @@ func testReader(t *testing.T, from string) {
 		{false, "/registry/pods/  +167 B  167 B  0 B      +1 ", []string{"top", "--growth", "--since=3", "--until=4"}},
 		{false, "from revision 2 to 8, from ", []string{"top", "--growth", "--since=2", "--by=kind"}},
 		{false, `"keysAdded": 1,`, []string{"top", "--growth", "--since=2", "--by=namespace", "-o", "json"}},
+		{false, `<bdi>v1 Pod</bdi><td>1<td>`, []string{"top", "--by=kind", "-o", "html"}},
+		{false, "<caption>Growth by kind", []string{"top", "--by=kind", "-o", "html", "--growth", "--since=2"}},
 		{true, "--growth needs --since", []string{"top", "--growth"}},
 		{true, "--growth is by prefix, kind or namespace", []string{"top", "--growth", "--by=field", "--since=2"}},
 		{true, "--growth has the largest growth first", []string{"top", "--growth", "--sort=keys", "--since=2"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/topreport"
 )
 
 const topHelp = `Print what fills the store and what writes most: keys and bytes that exist now, and writes,
@@ -59,7 +60,7 @@ func topCommand() *cobra.Command {
 	f.BoolVar(&t.grown, "growth", false, "print what grew between --since and --until, by prefix, kind or namespace")
 	f.IntVar(&t.levels, "levels", 2, "how many slashes a prefix goes on for, with --by prefix")
 	f.IntVar(&t.limit, "limit", 20, "how many lines to print; 0 is all")
-	o.register(cmd, "table", "json", "yaml")
+	o.register(cmd, "table", "json", "yaml", "html")
 	r.register(cmd)
 	cmd.RunE = r.reads(func(c *cobra.Command, s source.Store, args []string) error {
 		if err := o.check(); err != nil {
@@ -190,6 +191,10 @@ func (t *top) run(c *cobra.Command, s source.Store, prefix string, o *output) er
 	all.Groups = largest()
 	if err := all.times(ctx, s); err != nil {
 		return err
+	}
+	if o.form == "html" {
+		return t.report(c, prefix, topreport.Counted(all.Revision, all.Since)+all.between(),
+			topreport.Top("By "+t.by, t.heading(), all.Groups))
 	}
 	return o.print(c.OutOrStdout(), all, func(w io.Writer) error { return t.table(w, &all) })
 }

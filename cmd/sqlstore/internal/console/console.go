@@ -104,6 +104,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c.page("POST /top", c.count)
 	c.page("GET /top/growth", c.growth)
 	c.page("POST /top/growth", c.countGrowth)
+	c.page("GET /top/report", c.topReport)
 	c.stream("GET /top/progress", c.topProgress)
 	c.page("GET /leases", c.leases)
 	c.page("GET /lease", c.lease)
@@ -183,6 +184,7 @@ type view struct {
 	data        any
 	code        int    // of the answer, 0 for 200
 	to          string // a redirection
+	file        *download
 }
 
 // layout is the data of every page.
@@ -263,6 +265,13 @@ func (c *Console) rendered(w http.ResponseWriter, r *http.Request, v view, err e
 	if v.to != "" {
 		http.Redirect(w, r, v.to, http.StatusSeeOther)
 		return nil
+	}
+	if v.file != nil {
+		h := w.Header()
+		h.Set("Content-Disposition", `attachment; filename="`+v.file.name+`"`)
+		h.Set("Content-Security-Policy", v.file.policy)
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		return v.file.body
 	}
 	at, err := pointOf(r)
 	if err != nil {

@@ -46,6 +46,8 @@ func TestGrowth(t *testing.T) {
 	s.grew(fmt.Sprint(to), "")
 	s.get("/top/growth").want(200, "/later/")
 	s.get("/top").want(200, "/top/growth")
+	s.get("/top/report").want(200, fmt.Sprintf("Growth from revision %d to", to), "<bdi>/later/x</bdi>").
+		without("Fields of")
 
 	post := func(from, to string) *page { return s.post("/top/growth", url.Values{"from": {from}, "to": {to}}) }
 	post("", "").want(400, "Say from when on")

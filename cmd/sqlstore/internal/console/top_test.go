@@ -34,6 +34,7 @@ func (s *served) awaitCount(headers ...string) {
 func TestTop(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
+	s.get("/top/report").want(404, "Nothing was counted yet")
 	s.get("/top").want(200, "This reads the whole store", `method="post"`).without("<table")
 	for i := range 3 {
 		s.put(fmt.Sprint("/registry/pods/default/", i), strings.Repeat("x", 1<<20))
@@ -67,6 +68,16 @@ func TestTop(t *testing.T) {
 		"(not readable)")
 	s.get("/top?by=field&kind=v1+ConfigMap").want(200, `<option value="v1 ConfigMap" selected>`, "<bdi>data<",
 		`kind=v1&#43;ConfigMap&amp;sort=keys`).without("<bdi>(not readable)<")
+	s.get("/top").want(200, `href="/top/report"`)
+	report := s.get("/top/report").want(200, "Top of ", fmt.Sprintf("Revision %d; writes since", last), "By namespace",
+		"Fields of v1 ConfigMap", "<bdi>/registry/pods/</bdi><td>3<td>3.0 MiB", `a&lt;\u202e/`)
+	report.without("<script", "Growth")
+	named := fmt.Sprintf(`attachment; filename="sqlstore-top-%d.html"`, last)
+	if h := report.header; h.Get("Content-Disposition") != named ||
+		!strings.Contains(h.Get("Content-Security-Policy"), "style-src 'sha256-") ||
+		strings.Contains(h.Get("Content-Security-Policy"), "'self'") {
+		t.Errorf("headers of the report: %v", h)
+	}
 	s.put("later", "x")
 	s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last)).without("later")
 	s.counted()
@@ -99,6 +110,7 @@ func TestTopRights(t *testing.T) {
 	s.users()
 	s.get("/top").want(401)
 	s.get("/top", alice).want(403).without("/b/")
+	s.get("/top/report", alice).want(403).without("/b/")
 	s.post("/top", url.Values{}, alice).want(403)
 	if e, _ := s.stream("/top/progress", alice).next(); e.name != "failed" {
 		t.Errorf("%+v", e)

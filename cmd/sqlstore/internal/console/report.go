@@ -1,0 +1,85 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/topreport"
+	"github.com/sqlstore/sqlstore/status"
+)
+
+// reportKinds is of how many kinds, the largest ones, a report has the fields.
+const reportKinds = 5
+
+// download is a file to save.
+type download struct {
+	name, policy string // policy is what it may load
+	body         []byte
+}
+
+// topReport makes a file of what was counted last.
+func (c *Console) topReport(r *http.Request) (view, error) {
+	if err := c.mayCount(r); err != nil {
+		return view{}, err
+	}
+	s := c.counter.state()
+	if s.last == nil && s.grown == nil {
+		return view{}, &failure{Code: http.StatusNotFound, Message: "Nothing was counted yet: count first."}
+	}
+	var status status.Report
+	if err := c.api.get(r, "/status", nil, &status); err != nil {
+		return view{}, err
+	}
+	report := topreport.Report{Title: "Top of " + topreport.Name(status.Name), Facts: []string{
+		"sqlstore " + status.Version + ". Report of " + when(time.Now()) + " UTC.",
+	}}
+	revision := int64(0)
+	if s.last != nil {
+		revision = s.last.Revision
+		s.last.report(&report)
+	}
+	if s.grown != nil {
+		revision = max(revision, s.grown.To)
+		s.grown.report(&report)
+	}
+	var body bytes.Buffer
+	if err := report.Write(&body); err != nil {
+		return view{}, err
+	}
+	return view{file: &download{
+		name: fmt.Sprintf("sqlstore-top-%d.html", revision), body: body.Bytes(),
+		policy: topreport.Policy + "; sandbox; frame-ancestors 'none'",
+	}}, nil
+}
+
+// title returns a word as the beginning of a text.
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// report adds the tables of a count, the largest groups first.
+func (c *counted) report(to *topreport.Report) {
+	to.Facts = append(to.Facts, topreport.Counted(c.Revision, c.Since)+" Counted "+when(c.At)+" UTC.")
+	bySize := tally.Sorts["bytes"]
+	for _, by := range groupings {
+		groups := c.largest(by, "", bySize, mostTop)
+		to.Tables = append(to.Tables, topreport.Top("By "+by, title(by), groups))
+	}
+	for _, kind := range c.groups[byKind].Largest(bySize, reportKinds) {
+		if kind.Name != tally.Others {
+			groups := c.fields.Largest(kind.Name, bySize, mostTop)
+			to.Tables = append(to.Tables, topreport.Top("Fields of "+topreport.Name(kind.Name), title(byField), groups))
+		}
+	}
+}
+
+// report adds the tables of growth.
+func (g *grown) report(to *topreport.Report) {
+	to.Facts = append(to.Facts, fmt.Sprintf("Growth from revision %d to %d, counted %s UTC.", g.From, g.To, when(g.At)))
+	for i, by := range slices.All(grownBy) {
+		to.Tables = append(to.Tables, topreport.Growth("Growth by "+by, title(by), g.growth.Largest(i, mostTop)))
+	}
+}
