@@ -123,6 +123,11 @@ func testTop(t *testing.T, s *site) {
 		b.fits("top")
 		b.accessible("top")
 		b.picture("top-counted-" + on.name)
+		b.visit("/top?by=field&kind=rbac.authorization.k8s.io/v1+ClusterRole")
+		b.await(`document.querySelector("main table")?.innerText.includes("metadata.name")`)
+		b.fits("the fields")
+		b.accessible("the fields")
+		b.picture("top-fields-" + on.name)
 		b.clean("top")
 	}
 }

@@ -52,6 +52,7 @@ var pages = map[string]string{
 	"secret":     "/object?key=" + url.QueryEscape(secret),
 	"watch":      "/watch?prefix=/registry/",
 	"top":        "/top",
+	"growth":     "/top/growth",
 	"leases":     "/leases",
 	"users":      "/users",
 	"alarms":     "/alarms",
