@@ -31,12 +31,12 @@ func (c *Console) topReport(r *http.Request) (view, error) {
 	if s.last == nil && s.grown == nil {
 		return view{}, &failure{Code: http.StatusNotFound, Message: "Nothing was counted yet: count first."}
 	}
-	var status status.Report
-	if err := c.api.get(r, "/status", nil, &status); err != nil {
+	var server status.Report
+	if err := c.api.get(r, "/status", nil, &server); err != nil {
 		return view{}, err
 	}
-	report := topreport.Report{Title: "Top of " + topreport.Name(status.Name), Facts: []string{
-		"sqlstore " + status.Version + ". Report of " + when(time.Now()) + " UTC.",
+	report := topreport.Report{Title: "Top of " + topreport.Name(server.Name), Facts: []string{
+		"sqlstore " + server.Version + ". Report of " + when(time.Now()) + " UTC.",
 	}}
 	revision := int64(0)
 	if s.last != nil {
