@@ -90,6 +90,11 @@ func TestConsole(t *testing.T) {
 	t.Run("Down", func(t *testing.T) { testDown(t, s) })
 }
 
+// sized is true once a page of keys has the bytes of its entries, and on other pages.
+const sized = `!document.getElementById("sizes") || document.getElementById("sizes").hidden &&
+	[...document.querySelectorAll("#entries tr")].every((row) =>
+		row.cells[row.cells.length - 1].textContent.includes("B"))`
+
 // testPages looks at every page on every device.
 func testPages(t *testing.T, s *site) {
 	for _, on := range devices {
@@ -97,6 +102,7 @@ func testPages(t *testing.T, s *site) {
 			b := open(t, s.console, on)
 			for name, path := range pages {
 				b.visit(path)
+				b.await(sized)
 				b.fits(name)
 				b.accessible(name)
 				b.picture(name + "-" + on.name)

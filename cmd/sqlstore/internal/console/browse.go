@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -47,6 +48,8 @@ type browsed struct {
 	Next     string // the token of the next page
 	Paged    bool   // not the first page
 	Watched  bool   // the API can watch all keys that begin with the prefix
+	Sizes    string // the address of the stream of the sizes of the entries, "" if there is none
+	Unasked  bool   // the page may open it by itself
 }
 
 // browse shows one level of the tree of keys.
@@ -57,10 +60,8 @@ func (c *Console) browse(r *http.Request) (view, error) {
 	}
 	q := r.URL.Query()
 	prefix, token := q.Get("prefix"), q.Get("continue")
-	ask := url.Values{"limit": {"200"}}
-	if token != "" {
-		ask.Set("continue", token)
-	} else {
+	ask := pageOf(0, token)
+	if token == "" {
 		at.list(ask)
 	}
 	var l level
@@ -70,15 +71,34 @@ func (c *Console) browse(r *http.Request) (view, error) {
 	b := browsed{
 		Prefix: prefix, Trail: trail(prefix), Keys: l.Metadata.Keys, Revision: l.Metadata.ResourceVersion,
 		Next: l.Metadata.Continue, Paged: token != "",
-		Watched: at.Text == "" && (prefix == "" || strings.HasSuffix(prefix, "/")),
+		Watched: at.Text == "" && listed(prefix),
 	}
 	b.Entries = l.entries(prefix)
+	if listed(prefix) && len(b.Entries) > 0 {
+		revision := strconv.FormatInt(b.Revision, 10)
+		b.Sizes = link("/browse/sizes", "prefix", prefix, "revision", revision, "continue", token)
+		b.Unasked = b.Keys <= sizedUnasked
+	}
 	b.HasKeys = slices.ContainsFunc(b.Entries, func(e entry) bool { return !e.IsPrefix })
 	title := "All keys"
 	if prefix != "" {
 		title = prefix
 	}
 	return view{page: "browse", title: title, data: b}, nil
+}
+
+// pageOf returns the parameters of the API for a page of a level: the one with a token, or the first one, at a revision
+// unless it is 0.
+func pageOf(revision int64, token string) url.Values {
+	ask := url.Values{"limit": {"200"}}
+	switch {
+	case token != "":
+		ask.Set("continue", token)
+	case revision > 0:
+		ask.Set("resourceVersion", strconv.FormatInt(revision, 10))
+		ask.Set("resourceVersionMatch", "Exact")
+	}
+	return ask
 }
 
 // entries returns the entries of the level below a prefix.

@@ -35,6 +35,7 @@ type Console struct {
 	sessions *session.Table
 	slots    chan struct{} // one for each page being made, except the overview and the login
 	streams  chan struct{} // one for each stream of events
+	sizing   chan struct{} // one for each stream of sizes
 	stopping context.Context
 	origins  *http.CrossOriginProtection
 	writes   bool
@@ -77,6 +78,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		api: api{local}, log: o.Logger, writes: o.Writes, origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
+		sizing:   make(chan struct{}, mostSizes),
 		sessions: session.NewTable(ctx), checkEvery: cmp.Or(o.CheckEvery, defaultCheck),
 	}
 	c.counter = &counter{api: c.api, working: &c.working}
@@ -98,6 +100,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c.mux.HandleFunc("GET /recent.json", c.lastHour)
 	c.stream("GET /live", c.live)
 	c.page("GET /browse", c.browse)
+	c.stream("GET /browse/sizes", c.sizes)
 	c.page("GET /object", c.object)
 	c.page("GET /diff", c.diff)
 	c.page("GET /top", c.top)

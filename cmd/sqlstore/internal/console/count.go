@@ -86,8 +86,8 @@ func (c *counter) state() state {
 	return s
 }
 
-// start begins work, a count, unless one goes on, until stopping ends. It lasts longer than the request on whose behalf it
-// asks. explain returns an error as people may see it.
+// start begins work, a count, unless one goes on, until stopping ends. It lasts longer than the request on whose behalf
+// it asks. explain returns an error as people may see it.
 func (c *counter) start(
 	stopping context.Context, r *http.Request, p *progress, work func(*http.Request, *progress) error,
 	explain func(error) *failure,
@@ -198,32 +198,6 @@ func (c *counter) keys(r *http.Request, out *counted, add func(*backend.Row) err
 		_, err := io.Copy(io.Discard, in)
 		return err
 	})
-}
-
-// items passes the items of a list to add.
-func items(list *json.Decoder, add func(*backend.Row) error) error {
-	for {
-		token, err := list.Token()
-		if err != nil {
-			return fmt.Errorf("count keys: %w", err)
-		}
-		if token == json.Delim('[') { // only items is a list
-			break
-		}
-	}
-	for list.More() {
-		var o stored
-		if err := list.Decode(&o); err != nil {
-			return fmt.Errorf("count keys: %w", err)
-		}
-		row := &backend.Row{
-			Key: []byte(o.Metadata.key()), Value: o.value(), ModRevision: o.Metadata.ResourceVersion,
-		}
-		if err := add(row); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // errComplete ends a watch.

@@ -1,13 +1,10 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +37,7 @@ func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 	rows := func(revision int64) func() (*tally.Sized, error) {
 		token := ""
 		return tally.Pages(func() (page []*tally.Sized, more bool, err error) {
-			token, err = c.page(r, revision, token, func(row *backend.Row) error {
+			token, err = c.api.keys(r, "", growthPage, revision, token, func(row *backend.Row) error {
 				page = append(page, out.growth.Size(row))
 				c.mu.Lock()
 				p.Keys++
@@ -58,37 +55,6 @@ func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 	defer c.mu.Unlock()
 	c.grown = out
 	return nil
-}
-
-// page passes a page of the keys at a revision to add, and returns the token of the next one, "" if there is none.
-func (c *counter) page(r *http.Request, revision int64, token string, add func(*backend.Row) error) (string, error) {
-	ask := url.Values{"limit": {strconv.Itoa(growthPage)}}
-	if token != "" {
-		ask.Set("continue", token)
-	} else {
-		ask.Set("resourceVersion", strconv.FormatInt(revision, 10))
-		ask.Set("resourceVersionMatch", "Exact")
-	}
-	var end struct {
-		Continue string `json:"continue"`
-	}
-	err := c.api.read(r, objectsPath, ask, func(in io.Reader) error {
-		list := json.NewDecoder(in)
-		if err := items(list, add); err != nil {
-			return err
-		}
-		for range 2 { // the end of the items, and the name of the metadata
-			if _, err := list.Token(); err != nil {
-				return fmt.Errorf("count keys: %w", err)
-			}
-		}
-		if err := list.Decode(&end); err != nil {
-			return fmt.Errorf("count keys: %w", err)
-		}
-		_, err := io.Copy(io.Discard, in)
-		return err
-	})
-	return end.Continue, err
 }
 
 // growing is the data of the page of growth.
