@@ -73,13 +73,6 @@ func (a *Authenticator) Login(ctx context.Context, user, password string, from s
 
 // Password identifies a caller who sends a user's name and password with each call. Errors: those of Login.
 func (a *Authenticator) Password(ctx context.Context, user, password string, from string) (auth.Identity, error) {
-	state, err := a.store.ConfirmAuth(ctx)
-	if err != nil {
-		return auth.Identity{}, err
-	}
-	if u, ok := state.User(user); ok && state.Enabled() && a.matched.has(u.Name, u.Hash, password) {
-		return auth.ByPassword(user, state.Revision()), nil
-	}
 	revision, err := a.check(ctx, user, password, from)
 	if err != nil {
 		return auth.Identity{}, err
@@ -104,6 +97,11 @@ func (a *Authenticator) check(ctx context.Context, user, password string, from s
 		}
 		return 0, err
 	}
+	// Only an admitted attempt may learn what a.matched knows: it would tell a right guess whatever the limits are.
+	if u, ok := state.User(user); ok && a.matched.has(u.Name, u.Hash, password) {
+		end(Succeeded)
+		return state.Revision(), nil
+	}
 	err = a.match(ctx, state, user, password)
 	switch {
 	case err == nil:
@@ -112,6 +110,9 @@ func (a *Authenticator) check(ctx context.Context, user, password string, from s
 		end(Failed)
 		a.counts.failed.Add(1)
 		a.failed("login failed", user, from, err)
+		return 0, err
+	case ctx.Err() != nil: // the caller knows that this was not the password that was right before
+		end(Failed)
 		return 0, err
 	default:
 		end(Abandoned)
