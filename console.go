@@ -128,10 +128,11 @@ func consoleClosed(w http.ResponseWriter) {
 
 type reachKey struct{}
 
-// withReach records in the context of a listener's requests whether other machines can connect to it.
+// withReach records in the context of a listener's requests whether other machines can connect to it. Any plaintext
+// listener may be the end of a tunnel from a browser's machine, even a unix socket.
 func withReach(l net.Listener) context.Context {
 	a, ok := l.Addr().(*net.TCPAddr)
-	return context.WithValue(listen.WithLoopback(l), reachKey{}, ok && !a.IP.IsLoopback())
+	return context.WithValue(listen.AsLoopback(), reachKey{}, ok && !a.IP.IsLoopback())
 }
 
 // needsUsers reports whether a request may be served only while users have to log in: other machines can send it, and

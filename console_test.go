@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,6 +65,24 @@ func TestConsoleHosts(t *testing.T) {
 				t.Errorf("whitelist %q, host %q: %s", whitelist, host, answer.Status)
 			}
 		}
+	}
+}
+
+// A tunnel may lead a browser to a unix socket.
+func TestConsoleHostsOfSockets(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "console")
+	start(t, sqlstore.Config{
+		ListenConsoleURLs: []string{"unix://" + socket},
+		Console:           func(_ context.Context, local http.Handler) http.Handler { return local },
+	})
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	for host, code := range map[string]int{"localhost:2382": 200, "evil.example:2382": http.StatusMisdirectedRequest} {
+		wantCode(t, client, "GET", "http://"+host+"/status", "", code)
 	}
 }
 

@@ -41,7 +41,9 @@ func of(t *testing.T) *Authenticator {
 		t.Fatal(err)
 	}
 	for _, c := range []auth.Change{
-		auth.AddUser{Name: "root", Hash: hash}, auth.AddRole{Name: "root"}, auth.GrantRole{User: "root", Role: "root"},
+		auth.AddUser{Name: "root", Hash: hash},
+		auth.AddRole{Name: "root"},
+		auth.GrantRole{User: "root", Role: "root"},
 		auth.Enable{},
 	} {
 		if _, err := s.ChangeAuth(t.Context(), c); err != nil {

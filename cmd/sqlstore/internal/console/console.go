@@ -35,6 +35,7 @@ type Console struct {
 	sessions *session.Table
 	slots    chan struct{} // one for each page being made, except the overview and the login
 	streams  chan struct{} // one for each stream of events
+	unknown  chan struct{} // one for each stream that nobody has signed in for, although users are known
 	sizing   chan struct{} // one for each stream of sizes
 	stopping context.Context
 	origins  *http.CrossOriginProtection
@@ -79,6 +80,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		mux: http.NewServeMux(), pages: map[string]*template.Template{},
 		slots: make(chan struct{}, mostPages), streams: make(chan struct{}, mostStreams), stopping: ctx,
 		sizing:   make(chan struct{}, mostSizes),
+		unknown:  make(chan struct{}, mostUnknown),
 		sessions: session.NewTable(ctx), checkEvery: cmp.Or(o.CheckEvery, defaultCheck),
 	}
 	c.counter = &counter{api: c.api, working: &c.working}
@@ -169,7 +171,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the console answers only its own pages", http.StatusForbidden)
 		return
 	}
-	c.mux.ServeHTTP(w, c.visited(r))
+	r, err := c.visited(r)
+	if err != nil {
+		c.answer(w, r, view{}, err)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
 }
 
 // foreign reports whether a page of another origin made the request, except by a link that the user followed.
@@ -309,6 +316,9 @@ func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) view
 func (c *Console) asFailure(r *http.Request, err error) *failure {
 	f, ok := errors.AsType[*failure](err)
 	c.settle(visitOf(r), ok && f.Code == http.StatusUnauthorized)
+	if !ok && r.Context().Err() != nil {
+		return &failure{Code: http.StatusServiceUnavailable, Message: "The browser has disconnected."}
+	}
 	if !ok {
 		c.log.Error("console: the server's API gave no answer", "path", r.URL.Path, "error", err)
 		f = &failure{Code: http.StatusInternalServerError, Message: "The server's log says what went wrong."}

@@ -22,15 +22,6 @@ func cookieName(r *http.Request) string {
 	return name
 }
 
-// sessionKey returns the key of a session that the request has, "" if it has none. Of several, none counts: another
-// server of the host has set one of them.
-func sessionKey(r *http.Request) string {
-	if all := r.CookiesNamed(cookieName(r)); len(all) == 1 {
-		return all[0].Value
-	}
-	return ""
-}
-
 // setSessionKey gives the browser the key of a session until it is closed; "" removes it.
 func setSessionKey(w http.ResponseWriter, r *http.Request, key string) {
 	k := &http.Cookie{

@@ -8,5 +8,17 @@ var (
 	StaticPaths = staticPaths
 )
 
+// Occupy acquires all slots for pages until free is called.
+func (c *Console) Occupy() (free func()) {
+	for range cap(c.slots) {
+		c.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(c.slots) {
+			<-c.slots
+		}
+	}
+}
+
 // Sample records a sample of the metrics.
 func (c *Console) Sample(ctx context.Context) { c.recent.Sample(ctx) }

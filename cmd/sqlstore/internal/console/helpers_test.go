@@ -48,6 +48,7 @@ type served struct {
 	log    *logged
 
 	transport http.RoundTripper
+	console   *console.Console
 }
 
 func serve(t *testing.T) *served { return serveWith(t, console.Options{Writes: true}) }
@@ -61,7 +62,8 @@ func serveWith(t *testing.T, o console.Options) *served {
 		ListenConsoleURLs: []string{"http://127.0.0.1:0"}, Logger: o.Logger, BcryptCost: 4,
 		Console: func(ctx context.Context, local http.Handler) http.Handler {
 			ctx, s.stop = context.WithCancel(ctx)
-			return console.New(ctx, local, o)
+			s.console = console.New(ctx, local, o)
+			return s.console
 		},
 	})
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// mostStreams is how many streams of events the console sends at a time.
+	// mostStreams is how many streams of events the console sends at a time, and mostUnknown how many to those who have
+	// not signed in, although authentication is enabled: they cannot use up those of the others.
 	mostStreams = 32
+	mostUnknown = 8
 	// streamPing is how long a stream may be silent, and sendTimeout how long the browser may take to receive a part.
 	streamPing  = 15 * time.Second
 	sendTimeout = 30 * time.Second
@@ -44,9 +46,13 @@ func (c *Console) stream(pattern string, follow func(*http.Request, *eventStream
 			http.Error(w, "a stream is for GET without a body", http.StatusBadRequest)
 			return
 		}
+		slots := c.streams
+		if c.stranger(r) {
+			slots = c.unknown
+		}
 		select {
-		case c.streams <- struct{}{}:
-			defer func() { <-c.streams }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		default:
 			w.Header().Set("Retry-After", "5")
 			http.Error(w, "too many pages are open: close some of them", http.StatusServiceUnavailable)

@@ -19,16 +19,61 @@ type visit struct {
 type visitKey struct{}
 
 // visited returns the request with what is known about its user. Credentials that a program sends with the request take
-// precedence over a session.
-func (c *Console) visited(r *http.Request) *http.Request {
+// precedence over a session. They are checked once, and here, where the request holds no slot: an attempt may have to
+// wait because others have failed. Errors: [*failure] if they are wrong.
+func (c *Console) visited(r *http.Request) (*http.Request, error) {
 	v := &visit{}
-	ctx := auth.Reporting(r.Context(), v.report)
+	ctx := context.WithValue(auth.Reporting(r.Context(), v.report), visitKey{}, v)
 	if r.Header.Get("Authorization") == "" {
-		if v.session = c.sessions.Find(sessionKey(r), active(r)); v.session != nil {
+		if v.session = c.session(r); v.session != nil {
 			ctx = auth.With(ctx, v.session.Identity)
 		}
+		return r.WithContext(ctx), nil
 	}
-	return r.WithContext(context.WithValue(ctx, visitKey{}, v))
+	r = r.WithContext(ctx)
+	var status struct{}
+	switch err := c.api.get(r, authPath, nil, &status); {
+	case is(err, http.StatusUnauthorized), is(err, http.StatusTooManyRequests):
+		return r, err
+	case err != nil: // nothing is known while the database is away
+		return r, nil //nolint:nilerr // what the page asks for has the same error
+	}
+	if caller := v.caller.Load(); caller != nil && *caller != (auth.Identity{}) {
+		r = r.Clone(auth.With(ctx, *caller))
+		r.Header.Del("Authorization")
+	}
+	return r, nil
+}
+
+// mostCookies is how many cookies of its name the console looks at.
+const mostCookies = 4
+
+// session returns the session of a request, nil if it has none. Other servers of the host can set cookies of any name,
+// so those without a session do not count, and none of two with one.
+func (c *Console) session(r *http.Request) (found *session.Session) {
+	for i, cookie := range r.CookiesNamed(cookieName(r)) {
+		s := c.sessions.Find(cookie.Value, active(r))
+		if i >= mostCookies || s != nil && found != nil {
+			return nil
+		}
+		if s != nil {
+			found = s
+		}
+	}
+	return found
+}
+
+// stranger reports whether nobody knows who has sent a request, although authentication is enabled.
+func (c *Console) stranger(r *http.Request) bool {
+	v := visitOf(r)
+	var status struct {
+		Enabled bool `json:"enabled"`
+	}
+	if v.session != nil || c.api.get(r, authPath, nil, &status) != nil || !status.Enabled {
+		return false
+	}
+	caller := v.caller.Load()
+	return caller == nil || *caller == (auth.Identity{})
 }
 
 // visitOf returns what is known about the user of a request.
@@ -37,10 +82,11 @@ func visitOf(r *http.Request) *visit {
 	return v
 }
 
-// active reports whether a user made the request, rather than a page by itself.
+// active reports whether a user made the request, rather than a page by itself. Browsers do not send the mode to plain
+// HTTP under a name.
 func active(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	return mode == "" || mode == "navigate"
+	return mode == "navigate" || mode == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // report records whom the API has served.

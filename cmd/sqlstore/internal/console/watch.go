@@ -22,6 +22,9 @@ type watching struct {
 // watch shows what changes.
 func (c *Console) watch(r *http.Request) (view, error) {
 	w := watching{Prefix: r.URL.Query().Get("prefix")}
+	if err := c.mayWatch(r, w.Prefix); err != nil {
+		return view{}, err
+	}
 	var report status.Report
 	if err := c.api.get(r, "/status", nil, &report); err != nil {
 		return view{}, err
@@ -29,6 +32,20 @@ func (c *Console) watch(r *http.Request) (view, error) {
 	w.After = report.Revision
 	w.Events = events(w.Prefix)
 	return view{page: "watch", title: strings.TrimSpace("Watch " + w.Prefix), data: &w}, nil
+}
+
+// mayWatch refuses those who may not read what they want to watch. Errors: [*failure].
+func (c *Console) mayWatch(r *http.Request, prefix string) error {
+	path, ask := objectsPath, url.Values(nil)
+	if listed(prefix) {
+		path, ask = treePath, url.Values{"limit": {"1"}}
+	}
+	var first struct{}
+	err := c.api.get(r, path+url.PathEscape(prefix), ask, &first)
+	if is(err, http.StatusUnauthorized) || is(err, http.StatusForbidden) {
+		return err
+	}
+	return nil // the stream tries again while the database is away
 }
 
 // events returns the address of the stream of what changes below a prefix, or of a key, to which the revision to begin
