@@ -47,7 +47,7 @@ func (t *top) growth(c *cobra.Command, s source.Store, prefix string, o *output)
 	if all.span, err = t.span(ctx, s, keys); err != nil {
 		return err
 	}
-	growth := tally.NewGrowth(name)
+	growth := tally.NewGrowth(0, name)
 	err = growth.Compare(sizedRows(ctx, s, keys, all.Since, growth), sizedRows(ctx, s, keys, all.Revision, growth))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (t *top) growthTable(w io.Writer, all *grown) error {
 	for i := range all.Groups {
 		g := &all.Groups[i]
 		rows = append(rows, []string{
-			t.label(g.Name), signed(g.Bytes, humanize.IBytes), humanize.IBytes(uint64(g.BytesAdded)),
+			show.Key(g.Name), signed(g.Bytes, humanize.IBytes), humanize.IBytes(uint64(g.BytesAdded)),
 			humanize.IBytes(uint64(g.BytesRemoved)), fmt.Sprintf("%+d", g.Keys), fmt.Sprint(g.KeysAdded),
 			fmt.Sprint(g.KeysRemoved),
 		})
@@ -115,12 +115,4 @@ func signed(n int64, write func(uint64) string) string {
 // heading is that of the column of the groups.
 func (t *top) heading() string {
 	return map[string]string{"prefix": "PREFIX", "kind": "KIND", "namespace": "NAMESPACE", "field": "FIELD"}[t.by]
-}
-
-// label returns the name of a group for a table.
-func (t *top) label(group string) string {
-	if t.by == "prefix" || t.by == "field" {
-		return show.Key(group)
-	}
-	return group
 }

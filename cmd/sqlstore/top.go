@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/show"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/topreport"
@@ -205,7 +206,7 @@ func (t *top) table(w io.Writer, all *counted) error {
 	for i := range all.Groups {
 		g := &all.Groups[i]
 		rows = append(rows, []string{
-			t.label(g.Name), fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes),
+			show.Key(g.Name), fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes),
 			fmt.Sprint(g.Deletes), humanize.IBytes(uint64(g.Written)),
 		})
 	}

@@ -83,7 +83,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 		unknown:  make(chan struct{}, mostUnknown),
 		sessions: session.NewTable(ctx), checkEvery: cmp.Or(o.CheckEvery, defaultCheck),
 	}
-	c.counter = &counter{api: c.api, working: &c.working}
+	c.counter = &counter{failed: map[kindOfCount]*failure{}, api: c.api, working: &c.working}
 	c.recent = recent.New(c.api.metrics, cmp.Or(o.SampleEvery, recent.Interval), o.Logger)
 	c.working.Go(func() { c.recent.Run(ctx) })
 	for _, name := range templates {

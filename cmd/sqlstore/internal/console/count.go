@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -46,10 +47,18 @@ type counter struct {
 	working *sync.WaitGroup // of the console
 	mu      sync.Mutex
 	running *progress
-	last    *counted // nil if nothing was counted yet
-	grown   *grown   // nil if no growth was counted yet
-	failed  *failure // of the last count, nil if it succeeded
+	last    *counted                 // nil if nothing was counted yet
+	grown   *grown                   // nil if no growth was counted yet
+	failed  map[kindOfCount]*failure // of the last count, nil if it succeeded
 }
+
+// kindOfCount is what a count counts.
+type kindOfCount string
+
+const (
+	countOfTop    kindOfCount = "top"
+	countOfGrowth kindOfCount = "growth"
+)
 
 // progress is a count that goes on.
 type progress struct {
@@ -71,14 +80,14 @@ type state struct {
 	last    *counted
 	grown   *grown
 	running *progress // a copy, nil if no count goes on
-	failed  *failure
+	failed  map[kindOfCount]*failure
 }
 
 // state returns the last results, and the progress if a count goes on.
 func (c *counter) state() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := state{last: c.last, grown: c.grown, failed: c.failed}
+	s := state{last: c.last, grown: c.grown, failed: maps.Clone(c.failed)}
 	if c.running != nil {
 		p := *c.running
 		s.running = &p
@@ -86,19 +95,20 @@ func (c *counter) state() state {
 	return s
 }
 
-// start begins work, a count, unless one goes on, until stopping ends. It lasts longer than the request on whose behalf
-// it asks. explain returns an error as people may see it.
+// start begins work, a count, until stopping ends. It returns false if one goes on. The count lasts longer than the
+// request on whose behalf it asks. explain returns an error as people may see it.
 func (c *counter) start(
-	stopping context.Context, r *http.Request, p *progress, work func(*http.Request, *progress) error,
-	explain func(error) *failure,
-) {
+	stopping context.Context, r *http.Request, kind kindOfCount, p *progress,
+	work func(*http.Request, *progress) error, explain func(error) *failure,
+) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running != nil {
-		return
+		return false
 	}
 	p.done = make(chan struct{})
-	c.running, c.failed = p, nil
+	c.running = p
+	delete(c.failed, kind)
 	c.working.Go(func() {
 		// The count goes on with the user of the request.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), countTime)
@@ -109,10 +119,11 @@ func (c *counter) start(
 		defer c.mu.Unlock()
 		c.running = nil
 		if err != nil && stopping.Err() == nil {
-			c.failed = explain(err)
+			c.failed[kind] = explain(err)
 		}
 		close(p.done)
 	})
+	return true
 }
 
 // count reads all keys, and the changes of the newest revisions.

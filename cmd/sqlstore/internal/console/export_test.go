@@ -20,5 +20,12 @@ func (c *Console) Occupy() (free func()) {
 	}
 }
 
+// BeginCount makes the console believe that a count goes on.
+func (c *Console) BeginCount() {
+	c.counter.mu.Lock()
+	defer c.counter.mu.Unlock()
+	c.counter.running = &progress{done: make(chan struct{})}
+}
+
 // Sample records a sample of the metrics.
 func (c *Console) Sample(ctx context.Context) { c.recent.Sample(ctx) }

@@ -29,10 +29,7 @@ type grown struct {
 // grow counts the growth between two revisions.
 func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 	names := []func(key, value []byte) string{tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace}
-	for i := range names {
-		names[i] = tally.Bounded(mostGroups, names[i])
-	}
-	out.growth = tally.NewGrowth(names...)
+	out.growth = tally.NewGrowth(mostGroups, names...)
 	pace := &pacer{ctx: r.Context(), began: time.Now()}
 	rows := func(revision int64) func() (*tally.Sized, error) {
 		token := ""
@@ -99,7 +96,7 @@ func (c *Console) growth(r *http.Request) (view, error) {
 			g.Groups = g.Groups[:mostTop]
 		}
 	}
-	g.Running, g.Failed = last.running, last.failed
+	g.Running, g.Failed = last.running, last.failed[countOfGrowth]
 	return view{page: "growth", title: "Growth", data: &g}, nil
 }
 
@@ -126,7 +123,11 @@ func (c *Console) countGrowth(r *http.Request) (view, error) {
 	}
 	work := func(r *http.Request, p *progress) error { return c.counter.grow(r, p, out) }
 	explain := func(err error) *failure { return c.asFailure(r, err) }
-	c.counter.start(c.stopping, r, &progress{Total: total}, work, explain)
+	if !c.counter.start(c.stopping, r, countOfGrowth, &progress{Total: total}, work, explain) {
+		return view{}, &failure{
+			Code: http.StatusConflict, Message: "A count goes on. Compare again once it has ended.",
+		}
+	}
 	return view{to: link("/top/growth", "by", r.URL.Query().Get("by"), "from", from, "to", to)}, nil
 }
 

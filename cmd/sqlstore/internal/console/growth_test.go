@@ -62,6 +62,15 @@ func TestGrowth(t *testing.T) {
 	s.get("/top/growth").want(200, "/later/")
 }
 
+// A comparison that cannot begin is not shown as the last one.
+func TestGrowthWhileCounting(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.put("/a/1", "x")
+	s.console.BeginCount()
+	s.post("/top/growth", url.Values{"from": {"1"}}).want(409, "A count goes on.")
+}
+
 // Who may not read everything sees no growth.
 func TestGrowthRights(t *testing.T) {
 	t.Parallel()

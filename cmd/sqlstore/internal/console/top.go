@@ -49,7 +49,7 @@ func (c *Console) top(r *http.Request) (view, error) {
 		sort = tally.Sorts[t.Sort]
 	}
 	last := c.counter.state()
-	t.Running, t.Failed = last.running, last.failed
+	t.Running, t.Failed = last.running, last.failed[countOfTop]
 	if t.counted = last.last; t.counted != nil {
 		t.Groups = t.counted.largest(t.By, t.Kind, sort, mostTop+1)
 		t.Kinds = t.fields.Kinds()
@@ -102,7 +102,7 @@ func (c *Console) count(r *http.Request) (view, error) {
 	}
 	q := r.URL.Query()
 	explain := func(err error) *failure { return c.asFailure(r, err) }
-	c.counter.start(c.stopping, r, &progress{}, c.counter.count, explain)
+	c.counter.start(c.stopping, r, countOfTop, &progress{}, c.counter.count, explain)
 	return view{to: link("/top", "by", q.Get("by"), "kind", q.Get("kind"), "sort", q.Get("sort"))}, nil
 }
 

@@ -37,13 +37,15 @@ type Sized struct {
 
 // Growth counts how groups differ between two revisions, in several groupings.
 type Growth struct {
+	most   int // groups in a grouping, 0 for any number
 	names  []func(key, value []byte) string
 	groups []map[string]*Grown // by name, for each of names
 }
 
-// NewGrowth returns a Growth of groups that each of names names.
-func NewGrowth(names ...func(key, value []byte) string) *Growth {
-	g := &Growth{names: names}
+// NewGrowth returns a Growth of groups that each of names names: of up to so many that differ, and then of [Others]; 0
+// is any number.
+func NewGrowth(most int, names ...func(key, value []byte) string) *Growth {
+	g := &Growth{most: most, names: names}
 	for range names {
 		g.groups = append(g.groups, map[string]*Grown{})
 	}
@@ -111,6 +113,15 @@ func (g *Growth) difference(old, now *Sized, order int) {
 func (g *Growth) group(grouping int, s *Sized) *Grown {
 	name := s.names[grouping]
 	grown := g.groups[grouping][name]
+	if others := g.groups[grouping][Others]; grown == nil && g.most > 0 {
+		named := len(g.groups[grouping])
+		if others != nil {
+			named--
+		}
+		if named >= g.most || len(name) > longestName {
+			name, grown = Others, others
+		}
+	}
 	if grown == nil {
 		grown = &Grown{Name: name, NameBase64: base64Of(name)}
 		g.groups[grouping][name] = grown

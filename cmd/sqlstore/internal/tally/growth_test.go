@@ -32,7 +32,7 @@ func TestGrowth(t *testing.T) {
 	pod := func(padding int) string {
 		return `{"apiVersion":"v1","kind":"Pod","spec":"` + strings.Repeat("x", padding) + `"}`
 	}
-	g := NewGrowth(ByPrefix("/", 1), ByKind)
+	g := NewGrowth(0, ByPrefix("/", 1), ByKind)
 	before := []backend.Row{
 		at(2, "/a/1", "12345"), at(3, "/a/2", "1"), at(4, "/b/1", pod(1)), at(5, "/b/2", pod(9)), at(6, "/c/1", pod(1)),
 	}
@@ -70,5 +70,24 @@ func TestGrowth(t *testing.T) {
 		if err := g.Compare(paged(g, errs[0], before...), paged(g, errs[1], after...)); !errors.Is(err, errTest) {
 			t.Errorf("%d: %v", i, err)
 		}
+	}
+}
+
+// Groups that do not differ take no place of those that do.
+func TestBoundedGrowth(t *testing.T) {
+	g := NewGrowth(2, ByPrefix("/", 1))
+	before := []backend.Row{at(2, "/a/1", "x"), at(3, "/b/1", "x"), at(4, "/c/1", "x")}
+	long := "/" + strings.Repeat("d", 2*longestName) + "/"
+	after := append(slices.Clone(before),
+		at(5, long, "xxxx"), at(6, "/e/1", "xxx"), at(7, "/f/1", "x"), at(8, "/g/1", "xxxxx"))
+	if err := g.Compare(paged(g, nil, before...), paged(g, nil, after...)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, grown := range g.Largest(0, 0) {
+		got = append(got, grown.Name)
+	}
+	if want := []string{Others, "/e/", "/f/"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
