@@ -67,31 +67,45 @@ func as(user string, c call) call {
 	}}
 }
 
-// rotation is a connection to several replicas, which takes calls to them in turn.
+// rotation is a connection to several replicas, which takes calls to them in turn. While authentication is enabled, a
+// replica catches up by itself, because the call needs rights. Otherwise rotation makes it catch up.
 type rotation struct {
-	all  []*grpc.ClientConn
-	next atomic.Uint64
+	all     []*grpc.ClientConn
+	next    atomic.Uint64
+	enabled atomic.Bool // authentication
 }
 
 func (r *rotation) pick() *grpc.ClientConn { return r.all[r.next.Add(1)%uint64(len(r.all))] }
 
 func (r *rotation) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
-	return r.pick().Invoke(ctx, method, req, reply, opts...)
+	conn := r.pick()
+	if local(req) && !r.enabled.Load() {
+		if _, err := catchUp(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return conn.Invoke(ctx, method, req, reply, opts...)
 }
 
 func (r *rotation) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
 	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	return r.pick().NewStream(ctx, desc, method, opts...)
+	conn := r.pick()
+	stream, err := conn.NewStream(ctx, desc, method, opts...)
+	if err != nil || r.enabled.Load() {
+		return stream, err
+	}
+	return caughtUp{stream, conn}, nil
 }
 
-// dialRotation connects to replicas that take calls in turn, without making each catch up first: what needs rights does
-// so itself.
+// dialRotation connects to replicas that take calls in turn.
 func dialRotation(tb testing.TB, name string, replicas []*launch.Server) *side {
 	tb.Helper()
 	r := &rotation{}
 	for _, server := range replicas {
 		r.all = append(r.all, connect(tb, name, server.Endpoint()))
 	}
-	return newSide(name, r)
+	s := newSide(name, r)
+	s.rotation = r
+	return s
 }

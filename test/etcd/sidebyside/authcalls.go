@@ -73,11 +73,24 @@ func revokePermission(role string, key, end []byte) call {
 }
 
 func authEnable() call {
-	return authCall("AuthEnable", &pb.AuthEnableRequest{}, pb.AuthClient.AuthEnable)
+	return switching(true, authCall("AuthEnable", &pb.AuthEnableRequest{}, pb.AuthClient.AuthEnable))
 }
 
 func authDisable() call {
-	return authCall("AuthDisable", &pb.AuthDisableRequest{}, pb.AuthClient.AuthDisable)
+	return switching(false, authCall("AuthDisable", &pb.AuthDisableRequest{}, pb.AuthClient.AuthDisable))
+}
+
+// switching makes a call that enables or disables authentication.
+func switching(enabled bool, c call) call {
+	send := c.send
+	c.send = func(ctx context.Context, s *side) (proto.Message, error) {
+		m, err := send(ctx, s)
+		if err == nil && s.rotation != nil {
+			s.rotation.enabled.Store(enabled)
+		}
+		return m, err
+	}
+	return c
 }
 
 func authStatus() call {

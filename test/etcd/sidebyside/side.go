@@ -27,7 +27,9 @@ type side struct {
 	lock    v3lockpb.LockClient
 	elect   v3electionpb.ElectionClient
 	badge   *badge
-	all     []*side // of several replicas: each alone
+
+	rotation *rotation // nil without one
+	all      []*side   // of several replicas: each alone
 }
 
 // dialAll connects to the replicas of a server. Requests go to them in turn; a stream stays where it was opened.
