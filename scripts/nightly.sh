@@ -9,7 +9,7 @@ exec </dev/null
 # SUITE MINUTES DATABASES COMMAND...; databases are separated by commas, "-" is none to choose.
 suites() {
 	cat <<-'END'
-		lint 40 - make lint-all
+		lint 75 - make lint-all
 		unit 60 - env SQLSTORE_TEST_LENGTH=6 make test
 		fuzz 40 - make fuzz
 		versions 120 - make test-postgres-versions
