@@ -20,6 +20,7 @@ type options struct {
 	match     string
 	initial   *bool
 	bookmarks bool
+	previous  bool
 	history   bool
 	keys      *bool         // nil if not given
 	at        time.Time     // zero if not given
@@ -113,14 +114,17 @@ var (
 		"bookmarks are allowed, a BOOKMARK at their end. Needs resourceVersionMatch=NotOlderThan.",
 		func(o *options, b bool) { o.initial = &b })
 
+	previous = boolean("previous", "Whether each MODIFIED of a watch has the version that it supersedes, as previous, "+
+		"unless that has been compacted.", func(o *options, b bool) { o.previous = b })
+
 	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means never.",
 		func(o *options, n int64) {
 			o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
 		})
 
 	watchParams = []parameter{
-		watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, timeoutSeconds, limit,
-		continueToken,
+		watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, previous, timeoutSeconds,
+		limit, continueToken,
 	}
 )
 

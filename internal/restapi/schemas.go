@@ -141,8 +141,11 @@ func schemas() schemaOf {
 			}),
 		}),
 		"WatchEvent": members("A line of a watch.", []string{"type", "object"}, schemaOf{
-			"type":   schemaOf{"type": "string", "enum": []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"}},
-			"object": schemaOf{"anyOf": []schemaOf{ref("Object"), ref("Bookmark"), ref("Status")}},
+			"type": schemaOf{
+				"type": "string", "enum": []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"},
+			},
+			"object":   schemaOf{"anyOf": []schemaOf{ref("Object"), ref("Bookmark"), ref("Status")}},
+			"previous": described(ref("Object"), "The version that a MODIFIED supersedes, if the watch asks for it."),
 		}),
 		"Status": members("Kubernetes' Status: an error, or the confirmation of a deletion.",
 			[]string{"kind", "apiVersion", "metadata", "status", "code"}, schemaOf{

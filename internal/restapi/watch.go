@@ -259,7 +259,7 @@ func (w *watching) events(r *store.WatchResponse) error {
 		*b = appendBookmark(*b, r.Revision, false)
 	}
 	for i := range r.Events {
-		*b = appendEvent(*b, &r.Events[i])
+		*b = appendEvent(*b, &r.Events[i], w.opts.previous)
 		if len(*b) >= chunkBytes {
 			if err := w.gathered(b); err != nil {
 				return err
@@ -270,8 +270,8 @@ func (w *watching) events(r *store.WatchResponse) error {
 }
 
 // appendEvent appends an event as a line. A deletion shows the last state, with the deletion's version; only its
-// metadata if that state has been compacted.
-func appendEvent(b []byte, e *store.Event) []byte {
+// metadata if that state has been compacted. previous adds the version that an update supersedes.
+func appendEvent(b []byte, e *store.Event, previous bool) []byte {
 	r := e.Row
 	switch {
 	case r.Deleted:
@@ -291,7 +291,11 @@ func appendEvent(b []byte, e *store.Event) []byte {
 	default:
 		b = append(b, `{"type":"MODIFIED","object":`...)
 	}
-	return append(appendItem(b, r, true), '}', '\n')
+	b = appendItem(b, r, true)
+	if previous && e.Prev != nil {
+		b = appendItem(append(b, `,"previous":`...), e.Prev, true)
+	}
+	return append(b, '}', '\n')
 }
 
 func appendBookmark(b []byte, revision int64, initialEnd bool) []byte {

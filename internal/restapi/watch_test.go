@@ -18,8 +18,9 @@ import (
 
 // eventJSON is a line of a watch.
 type eventJSON struct {
-	Type   string
-	Object json.RawMessage
+	Type     string
+	Object   json.RawMessage
+	Previous json.RawMessage
 }
 
 func (e eventJSON) item(t testing.TB) (i itemJSON) {
@@ -211,6 +212,20 @@ func TestDeletedShowsTheLastState(t *testing.T) {
 	if i := e.item(t); e.Type != "DELETED" || string(i.Value) != "2" || i.Metadata.ResourceVersion != "4" ||
 		i.Metadata.CreateRevision != "2" {
 		t.Errorf("%s", e)
+	}
+	w = s.watch("/v1/objects/k?watch=true&resourceVersion=1&previous=true")
+	for _, want := range []string{"", "PREVIOUS k@2=1", ""} {
+		e, err := w.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if e.Previous != nil {
+			got = eventJSON{Type: "PREVIOUS", Object: e.Previous}.String()
+		}
+		if got != want {
+			t.Errorf("%s has %q, want %q", e, got, want)
+		}
 	}
 	// Of a compacted state only the key is left.
 	compact(t, s, 4)

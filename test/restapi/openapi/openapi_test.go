@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -60,6 +61,35 @@ func TestAnswersToTheTables(t *testing.T) {
 		},
 	})
 	c.want("list 200", "list 400", "list 410", "list 504", "get 200", "get 400", "get 504")
+}
+
+// An event with what it supersedes matches the description.
+func TestPrevious(t *testing.T) {
+	s, url, c := serve(t)
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = etcd.Close() })
+	for range 2 {
+		if _, err := etcd.Put(t.Context(), "k", "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		url+"/v1/objects/k?watch=true&previous=true&resourceVersion=2", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: c}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	if err != nil || !strings.Contains(line, `"previous":{`) {
+		t.Errorf("%q: %v", line, err)
+	}
 }
 
 // want checks that answers were seen.
