@@ -32,10 +32,14 @@ type grown struct {
 
 // growth prints what grew between --since and --until.
 func (t *top) growth(c *cobra.Command, s source.Store, prefix string, o *output) error {
-	name, known := t.names(prefix)[t.by]
+	if _, _, err := t.counter(prefix); err != nil {
+		return err
+	}
+	grouping := tally.ByField(t.kind)
+	if t.by != "field" {
+		grouping = tally.Whole(t.names(prefix)[t.by])
+	}
 	switch {
-	case !known || name == nil:
-		return fmt.Errorf("%w: --growth is by prefix, kind or namespace", errSettings)
 	case t.since == "":
 		return fmt.Errorf("%w: --growth needs --since", errSettings)
 	case c.Flags().Changed("sort"):
@@ -47,7 +51,7 @@ func (t *top) growth(c *cobra.Command, s source.Store, prefix string, o *output)
 	if all.span, err = t.span(ctx, s, keys); err != nil {
 		return err
 	}
-	growth := tally.NewGrowth(0, name)
+	growth := tally.NewGrowth(0, grouping)
 	err = growth.Compare(sizedRows(ctx, s, keys, all.Since, growth), sizedRows(ctx, s, keys, all.Revision, growth))
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func topCommand() *cobra.Command {
 	f.StringVar(&t.kind, "kind", "", "count the fields of this kind, such as \"v1 Pod\", with --by field")
 	f.StringVar(&t.since, "since", "", "count writes after this revision, or "+pointHelp)
 	f.StringVar(&t.until, "until", "", "count at this revision instead of now, or "+pointHelp)
-	f.BoolVar(&t.grown, "growth", false, "print what grew between --since and --until, by prefix, kind or namespace")
+	f.BoolVar(&t.grown, "growth", false, "print what grew between --since and --until")
 	f.IntVar(&t.levels, "levels", 2, "how many slashes a prefix goes on for, with --by prefix")
 	f.IntVar(&t.limit, "limit", 20, "how many lines to print; 0 is all")
 	o.register(cmd, "table", "json", "yaml", "html")

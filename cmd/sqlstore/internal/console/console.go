@@ -111,6 +111,7 @@ func New(ctx context.Context, local http.Handler, o Options) *Console {
 	c.page("POST /top/growth", c.countGrowth)
 	c.page("GET /top/report", c.topReport)
 	c.stream("GET /top/progress", c.topProgress)
+	c.stream("GET /top/live", c.topLive)
 	c.page("GET /leases", c.leases)
 	c.page("GET /lease", c.lease)
 	c.page("GET /users", c.users)

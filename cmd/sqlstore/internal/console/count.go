@@ -3,8 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
 
 const (
@@ -26,8 +23,10 @@ const (
 	mostGroups = 10_000
 	// prefixLevels is how many levels a prefix has.
 	prefixLevels = 2
-	// pauseAfter is how long a count goes on before it pauses as long: the server's clients come first.
-	pauseAfter = 20 * time.Millisecond
+	// pauseAfter is how long a count goes on before it pauses as long, but no longer than longestPause: the server's
+	// clients come first.
+	pauseAfter   = 20 * time.Millisecond
+	longestPause = 200 * time.Millisecond
 )
 
 // groupings are what a count groups keys by.
@@ -64,15 +63,6 @@ const (
 type progress struct {
 	Keys, Total, Written int64
 	done                 chan struct{}
-}
-
-// counted is the result of a count.
-type counted struct {
-	Revision int64                 // that the keys were counted at
-	Since    int64                 // writes after this revision were counted
-	At       time.Time             // when the count ended
-	groups   map[string]*tally.Top // without the fields
-	fields   *tally.Fields
 }
 
 // state is what a counter has done.
@@ -132,21 +122,13 @@ func (c *counter) count(r *http.Request, p *progress) error {
 	if err := c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l); err != nil {
 		return err
 	}
-	out := &counted{Revision: l.Metadata.ResourceVersion, groups: map[string]*tally.Top{}, fields: tally.NewFields()}
+	out := newCounted(l.Metadata.ResourceVersion)
 	c.mu.Lock()
 	p.Total = l.Metadata.Keys
 	c.mu.Unlock()
-	for i, name := range []func(key, value []byte) string{
-		tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace,
-	} {
-		out.groups[groupings[i]] = tally.NewTop(tally.Bounded(mostGroups, name))
-	}
-	pace := pacer{ctx: r.Context(), began: time.Now()}
-	err := c.keys(r, out, func(row *backend.Row) error {
-		for _, top := range out.groups {
-			top.Live(row)
-		}
-		out.fields.Live(row)
+	pace := &pacer{ctx: r.Context(), began: time.Now()}
+	err := c.keys(r, out.counted, func(row *backend.Row) error {
+		out.live(row)
 		c.mu.Lock()
 		p.Keys++
 		c.mu.Unlock()
@@ -155,20 +137,14 @@ func (c *counter) count(r *http.Request, p *progress) error {
 	if err != nil {
 		return err
 	}
-	err = c.writes(r, out, func(change *backend.Change) error {
-		for _, top := range out.groups {
-			top.Written(change)
-		}
-		out.fields.Written(change)
+	err = c.writes(r, out, pace, func() {
 		c.mu.Lock()
 		p.Written++
 		c.mu.Unlock()
-		return pace.pause()
 	})
 	if err != nil {
 		return err
 	}
-	out.At = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = out
@@ -186,7 +162,7 @@ func (p *pacer) pause() error {
 	if worked < pauseAfter {
 		return nil
 	}
-	timer := time.NewTimer(worked)
+	timer := time.NewTimer(min(worked, longestPause))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -197,11 +173,9 @@ func (p *pacer) pause() error {
 	}
 }
 
-// keys passes all keys at the revision of out to add.
-func (c *counter) keys(r *http.Request, out *counted, add func(*backend.Row) error) error {
-	ask := url.Values{
-		"resourceVersion": {strconv.FormatInt(out.Revision, 10)}, "resourceVersionMatch": {"Exact"},
-	}
+// keys passes all keys at a revision to add.
+func (c *counter) keys(r *http.Request, revision int64, add func(*backend.Row) error) error {
+	ask := url.Values{"resourceVersion": {strconv.FormatInt(revision, 10)}, "resourceVersionMatch": {"Exact"}}
 	return c.api.read(r, objectsPath, ask, func(in io.Reader) error {
 		if err := items(json.NewDecoder(in), add); err != nil {
 			return err
@@ -209,59 +183,4 @@ func (c *counter) keys(r *http.Request, out *counted, add func(*backend.Row) err
 		_, err := io.Copy(io.Discard, in)
 		return err
 	})
-}
-
-// errComplete ends a watch.
-var errComplete = errors.New("complete")
-
-// writes passes the changes of the newest revisions up to that of out to add.
-func (c *counter) writes(r *http.Request, out *counted, add func(*backend.Change) error) error {
-	var report struct {
-		Compacted int64 `json:"compacted"`
-	}
-	if err := c.api.get(r, "/status", nil, &report); err != nil {
-		return err
-	}
-	out.Since = max(report.Compacted, out.Revision-countedWrites, 1)
-	if out.Since >= out.Revision {
-		return nil
-	}
-	ask := url.Values{"watch": {"true"}, "resourceVersion": {strconv.FormatInt(out.Since, 10)}}
-	read := int64(0)
-	line := func(text []byte) error {
-		var e watchEvent
-		if err := json.Unmarshal(text, &e); err != nil {
-			return fmt.Errorf("count writes: %w", err)
-		}
-		if e.Type == "ERROR" {
-			return &e.Object.failure
-		}
-		if read = e.Object.Metadata.ResourceVersion; read > out.Revision {
-			return errComplete
-		}
-		return add(e.change())
-	}
-	// Where the server flushes, it has sent all there is, or much of a large transaction.
-	flushed := func() error {
-		if read >= out.Revision {
-			return errComplete
-		}
-		return nil
-	}
-	err := c.api.follow(r, objectsPath, ask, line, flushed)
-	if errors.Is(err, errComplete) {
-		return nil
-	}
-	return err
-}
-
-// change returns the event as a change of a key.
-func (e *watchEvent) change() *backend.Change {
-	change := &backend.Change{Row: backend.Row{Key: []byte(e.Object.Metadata.key()), Deleted: e.Type == "DELETED"}}
-	if change.Row.Deleted {
-		change.Prev = &backend.Row{Key: change.Row.Key, Value: e.Object.value()}
-	} else {
-		change.Row.Value = e.Object.value()
-	}
-	return change
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
 
-// grownBy are what growth groups keys by.
-var grownBy = []string{byPrefix, byKind, byNamespace}
-
 // growthPage is how many rows of each revision growth reads at once. It reads the revisions in turn: two lists that go
 // on at once could wait for each other.
 const growthPage = 500
@@ -28,8 +25,8 @@ type grown struct {
 
 // grow counts the growth between two revisions.
 func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
-	names := []func(key, value []byte) string{tally.ByPrefix("", prefixLevels), tally.ByKind, tally.ByNamespace}
-	out.growth = tally.NewGrowth(mostGroups, names...)
+	out.growth = tally.NewGrowth(mostGroups, tally.Whole(tally.ByPrefix("", prefixLevels)), tally.Whole(tally.ByKind),
+		tally.Whole(tally.ByNamespace), tally.ByField(""))
 	pace := &pacer{ctx: r.Context(), began: time.Now()}
 	rows := func(revision int64) func() (*tally.Sized, error) {
 		token := ""
@@ -44,8 +41,10 @@ func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 			return page, token != "", err
 		})
 	}
-	if err := out.growth.Compare(rows(out.From), rows(out.To)); err != nil {
-		return err
+	if out.From < out.To {
+		if err := out.growth.Compare(rows(out.From), rows(out.To)); err != nil {
+			return err
+		}
 	}
 	out.At = time.Now()
 	c.mu.Lock()
@@ -84,14 +83,14 @@ func (c *Console) growth(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	g := growing{By: q.Get("by"), FromText: q.Get("from"), ToText: q.Get("to"), Bys: grownBy}
-	if !slices.Contains(grownBy, g.By) {
+	g := growing{By: q.Get("by"), FromText: q.Get("from"), ToText: q.Get("to"), Bys: groupings}
+	if !slices.Contains(groupings, g.By) {
 		g.By = byPrefix
 	}
 	var last state
 	if last = c.counter.state(); last.grown != nil {
 		g.grown = last.grown
-		g.Groups = g.growth.Largest(slices.Index(grownBy, g.By), mostTop+1)
+		g.Groups = g.growth.Largest(slices.Index(groupings, g.By), mostTop+1)
 		if g.More = len(g.Groups) > mostTop; g.More {
 			g.Groups = g.Groups[:mostTop]
 		}

@@ -41,6 +41,7 @@ func TestGrowth(t *testing.T) {
 			`<td class="number">−1<td class="number">0<td class="number">1`).without("/later/")
 	s.get("/top/growth?by=kind").want(200, "Kind<th", `<bdi>v1 ConfigMap</bdi><td class="number">&#43;139 B`)
 	s.get("/top/growth?by=namespace").want(200, `<bdi>default</bdi><td class="number">&#43;139 B`)
+	s.get("/top/growth?by=field").want(200, "Field<th", "<bdi>metadata.namespace<")
 	s.grew(fmt.Sprint(to), fmt.Sprint(to))
 	s.get("/top/growth").want(200, "Nothing differs.")
 	s.grew(fmt.Sprint(to), "")

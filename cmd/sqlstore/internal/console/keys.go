@@ -61,10 +61,7 @@ func items(list *json.Decoder, add func(*backend.Row) error) error {
 		if err := list.Decode(&o); err != nil {
 			return fmt.Errorf("count keys: %w", err)
 		}
-		row := &backend.Row{
-			Key: []byte(o.Metadata.key()), Value: o.value(), ModRevision: o.Metadata.ResourceVersion,
-		}
-		if err := add(row); err != nil {
+		if err := add(o.row()); err != nil {
 			return err
 		}
 	}

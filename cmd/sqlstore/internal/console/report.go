@@ -40,7 +40,7 @@ func (c *Console) topReport(r *http.Request) (view, error) {
 	}}
 	revision := int64(0)
 	if s.last != nil {
-		revision = s.last.Revision
+		revision = s.last.Facts().Revision
 		s.last.report(&report)
 	}
 	if s.grown != nil {
@@ -61,16 +61,17 @@ func (c *Console) topReport(r *http.Request) (view, error) {
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // report adds the tables of a count, the largest groups first.
-func (c *counted) report(to *topreport.Report) {
-	to.Facts = append(to.Facts, topreport.Counted(c.Revision, c.Since)+" Counted "+when(c.At)+" UTC.")
+func (n *counted) report(to *topreport.Report) {
+	of := n.Facts()
+	to.Facts = append(to.Facts, topreport.Counted(of.Revision, of.Since)+" Counted "+when(of.At)+" UTC.")
 	bySize := tally.Sorts["bytes"]
 	for _, by := range groupings {
-		groups := c.largest(by, "", bySize, mostTop)
+		groups := n.largest(by, "", bySize, mostTop)
 		to.Tables = append(to.Tables, topreport.Top("By "+by, title(by), groups))
 	}
-	for _, kind := range c.groups[byKind].Largest(bySize, reportKinds) {
+	for _, kind := range n.largest(byKind, "", bySize, reportKinds) {
 		if kind.Name != tally.Others {
-			groups := c.fields.Largest(kind.Name, bySize, mostTop)
+			groups := n.largest(byField, kind.Name, bySize, mostTop)
 			to.Tables = append(to.Tables, topreport.Top("Fields of "+topreport.Name(kind.Name), title(byField), groups))
 		}
 	}
@@ -79,7 +80,7 @@ func (c *counted) report(to *topreport.Report) {
 // report adds the tables of growth.
 func (g *grown) report(to *topreport.Report) {
 	to.Facts = append(to.Facts, fmt.Sprintf("Growth from revision %d to %d, counted %s UTC.", g.From, g.To, when(g.At)))
-	for i, by := range slices.All(grownBy) {
+	for i, by := range slices.All(groupings) {
 		to.Tables = append(to.Tables, topreport.Growth("Growth by "+by, title(by), g.growth.Largest(i, mostTop)))
 	}
 }

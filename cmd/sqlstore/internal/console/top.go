@@ -18,8 +18,9 @@ const (
 
 // topped is the data of the page of what fills the store.
 type topped struct {
-	*counted
+	facts
 
+	Done     bool // there is a result
 	By, Sort string
 	Kind     string // whose fields are shown, "" for all
 	Kinds    []string
@@ -50,9 +51,10 @@ func (c *Console) top(r *http.Request) (view, error) {
 	}
 	last := c.counter.state()
 	t.Running, t.Failed = last.running, last.failed[countOfTop]
-	if t.counted = last.last; t.counted != nil {
-		t.Groups = t.counted.largest(t.By, t.Kind, sort, mostTop+1)
-		t.Kinds = t.fields.Kinds()
+	if n := last.last; n != nil {
+		t.facts, t.Done = n.Facts(), true
+		t.Groups = n.largest(t.By, t.Kind, sort, mostTop+1)
+		t.Kinds = n.kinds()
 		t.Kinds = t.Kinds[:min(len(t.Kinds), mostKinds)]
 		if t.More = len(t.Groups) > mostTop; t.More {
 			t.Groups = t.Groups[:mostTop]
@@ -61,18 +63,7 @@ func (c *Console) top(r *http.Request) (view, error) {
 	return view{page: "top", title: "Top", data: &t}, nil
 }
 
-// Done reports whether there is a result.
-func (t *topped) Done() bool { return t.counted != nil }
-
-// largest returns groups of a count.
-func (c *counted) largest(by, kind string, sort func(*tally.Group) int64, limit int) []tally.Group {
-	if by == byField {
-		return c.fields.Largest(kind, sort, limit)
-	}
-	return c.groups[by].Largest(sort, limit)
-}
-
-// Ago returns how long ago the count ended.
+// Ago returns how long ago that was.
 func (t *topped) Ago() int64 { return int64(time.Since(t.At).Seconds()) }
 
 // heading is a column that the page can be sorted by.
@@ -110,28 +101,4 @@ func (c *Console) count(r *http.Request) (view, error) {
 func (c *Console) mayCount(r *http.Request) error {
 	var l level
 	return c.api.get(r, treePath, url.Values{"limit": {"1"}}, &l)
-}
-
-// topProgress sends the progress of a count each second, until it ends.
-func (c *Console) topProgress(r *http.Request, s *eventStream) error {
-	if err := c.mayCount(r); err != nil {
-		return err
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		running := c.counter.state().running
-		if running == nil {
-			return s.send(event{name: "done"})
-		}
-		if err := s.send(event{name: "progress", data: running}); err != nil {
-			return err
-		}
-		select {
-		case <-running.done:
-		case <-tick.C:
-		case <-r.Context().Done():
-			return nil
-		}
-	}
 }

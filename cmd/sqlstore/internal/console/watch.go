@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
 	"github.com/sqlstore/sqlstore/status"
@@ -59,6 +60,7 @@ type watchEvent struct {
 		stored
 		failure // of an ERROR
 	} `json:"object"`
+	Previous *stored `json:"previous"` // of MODIFIED, if asked for
 }
 
 // stored is an object of a list or a watch.
@@ -66,6 +68,11 @@ type stored struct {
 	Metadata    metadata        `json:"metadata"`
 	Value       json.RawMessage `json:"value"`
 	ValueBase64 []byte          `json:"valueBase64"`
+}
+
+// row returns the object as a row.
+func (o *stored) row() *backend.Row {
+	return &backend.Row{Key: []byte(o.Metadata.key()), Value: o.value(), ModRevision: o.Metadata.ResourceVersion}
 }
 
 // value returns the value.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errNoObject is returned for JSON that is no object.
+// errNoObject is returned for JSON that does not begin with an object.
 var errNoObject = errors.New("no JSON object")
 
 // fieldReader reads the fields of a value in JSON.

@@ -62,32 +62,41 @@ func (f *Fields) group(kind, field string) *Group {
 	return g
 }
 
-// fieldsOf calls add with the fields of a value, and returns its kind.
-func (f *Fields) fieldsOf(value []byte, add func(g *Group, size int64)) (kind string) {
+// fieldsOf returns the kind of a value, and the bytes of its fields.
+func fieldsOf(value []byte) (kind string, parts []Part) {
 	apiVersion, kind, sizes, ok := kubeobject.SizesOf(value)
 	if !ok {
-		kind = ByKind(nil, value)
-		add(f.group(kind, NotReadable), int64(len(value)))
-		return kind
+		return ByKind(nil, value), []Part{{NotReadable, int64(len(value))}}
 	}
-	kind = apiVersion + " " + kind
+	parts = make([]Part, 0, len(sizes)+1)
 	for field, size := range sizes {
-		add(f.group(kind, field), size)
+		parts = append(parts, Part{field, size})
 	}
-	return kind
+	return apiVersion + " " + kind, parts
+}
+
+// add calls count with the groups of the parts of a row.
+func (f *Fields) add(key, value []byte, count func(g *Group, size int64)) {
+	kind, parts := fieldsOf(value)
+	for _, p := range append(parts, Part{Key, int64(len(key))}) {
+		count(f.group(kind, p.Name), p.Size)
+	}
 }
 
 // Live counts a row that exists.
 func (f *Fields) Live(r *backend.Row) {
-	live := func(g *Group, size int64) { g.Keys, g.Bytes = g.Keys+1, g.Bytes+size }
-	live(f.group(f.fieldsOf(r.Value, live), Key), int64(len(r.Key)))
+	f.add(r.Key, r.Value, func(g *Group, size int64) { g.Keys, g.Bytes = g.Keys+1, g.Bytes+size })
+}
+
+// Superseded takes back what Live counted for a row.
+func (f *Fields) Superseded(r *backend.Row) {
+	f.add(r.Key, r.Value, func(g *Group, size int64) { g.Keys, g.Bytes = g.Keys-1, g.Bytes-size })
 }
 
 // Written counts a change. A deletion writes the key.
 func (f *Fields) Written(c *backend.Change) {
-	written := func(g *Group, size int64) { g.Writes, g.Written = g.Writes+1, g.Written+size }
 	if !c.Row.Deleted {
-		written(f.group(f.fieldsOf(c.Row.Value, written), Key), int64(len(c.Row.Key)))
+		f.add(c.Row.Key, c.Row.Value, func(g *Group, size int64) { g.Writes, g.Written = g.Writes+1, g.Written+size })
 		return
 	}
 	kind := Other

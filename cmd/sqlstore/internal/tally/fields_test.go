@@ -46,6 +46,37 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// What is superseded leaves nothing of what was counted for it.
+func TestSuperseded(t *testing.T) {
+	fields, kinds := NewFields(), NewTop(ByKind)
+	for _, c := range []interface {
+		Live(r *backend.Row)
+		Superseded(r *backend.Row)
+		Largest(of string, by func(*Group) int64, limit int) []Group
+	}{fields, ofAny{kinds}} {
+		old := row("/pods/a", `{"apiVersion":"v1","kind":"Pod","spec":{"a":1},"status":{}}`)
+		c.Live(old)
+		c.Superseded(old)
+		c.Live(row("/pods/a", `{"apiVersion":"v1","kind":"Pod","spec":{}}`))
+		for _, g := range c.Largest("", Sorts["bytes"], 0) {
+			want := int64(1)
+			if g.Name == "status" {
+				want = 0
+			}
+			if g.Keys != want || (g.Bytes > 0) != (want > 0) || g.Bytes < 0 {
+				t.Errorf("%T: %+v", c, g)
+			}
+		}
+	}
+}
+
+// ofAny lists the groups of a Top as Fields lists those of all kinds.
+type ofAny struct{ *Top }
+
+func (o ofAny) Largest(_ string, by func(*Group) int64, limit int) []Group {
+	return o.Top.Largest(by, limit)
+}
+
 // Whatever a store holds, the names of groups are few and short.
 func TestBounds(t *testing.T) {
 	fields := NewFields()

@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Grown is how a prefix, kind or namespace differs between two revisions.
+// Grown is how a prefix, kind, namespace or field differs between two revisions.
 type Grown struct {
 	Name       string `json:"name"`
 	NameBase64 string `json:"nameBase64,omitempty"` // if the name is not UTF-8
@@ -28,25 +28,52 @@ func (g *Grown) add(keys, bytes int64) {
 	g.BytesAdded, g.BytesRemoved = g.BytesAdded+max(bytes, 0), g.BytesRemoved+max(-bytes, 0)
 }
 
+// Part is what a row adds to a group: bytes.
+type Part struct {
+	Name string
+	Size int64
+}
+
+// Grouping returns the parts of a row, in order of their names, which differ.
+type Grouping func(r *backend.Row) []Part
+
+// Whole groups rows by name.
+func Whole(name func(key, value []byte) string) Grouping {
+	return func(r *backend.Row) []Part { return []Part{{name(r.Key, r.Value), r.Size()}} }
+}
+
+// ByField groups the bytes of rows by the fields of their objects, as [Fields] does: of a kind, or of all if it is "".
+func ByField(kind string) Grouping {
+	return func(r *backend.Row) []Part {
+		of, parts := fieldsOf(r.Value)
+		if kind != "" && kind != of {
+			return nil
+		}
+		parts = append(parts, Part{Key, int64(len(r.Key))})
+		slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
+		return parts
+	}
+}
+
 // Sized is what growth needs of a row.
 type Sized struct {
-	key            string
-	revision, size int64
-	names          []string // of its groups
+	key      string
+	revision int64
+	parts    [][]Part // for each grouping
 }
 
 // Growth counts how groups differ between two revisions, in several groupings.
 type Growth struct {
-	most   int // groups in a grouping, 0 for any number
-	names  []func(key, value []byte) string
-	groups []map[string]*Grown // by name, for each of names
+	most      int // groups in a grouping, 0 for any number
+	groupings []Grouping
+	groups    []map[string]*Grown // by name, for each of groupings
 }
 
-// NewGrowth returns a Growth of groups that each of names names: of up to so many that differ, and then of [Others]; 0
-// is any number.
-func NewGrowth(most int, names ...func(key, value []byte) string) *Growth {
-	g := &Growth{most: most, names: names}
-	for range names {
+// NewGrowth returns a Growth of groups of groupings: of up to so many that differ, and then of [Others]; 0 is any
+// number.
+func NewGrowth(most int, groupings ...Grouping) *Growth {
+	g := &Growth{most: most, groupings: groupings}
+	for range groupings {
 		g.groups = append(g.groups, map[string]*Grown{})
 	}
 	return g
@@ -54,9 +81,9 @@ func NewGrowth(most int, names ...func(key, value []byte) string) *Growth {
 
 // Size returns what [Growth.Compare] needs of a row.
 func (g *Growth) Size(r *backend.Row) *Sized {
-	s := &Sized{key: string(r.Key), revision: r.ModRevision, size: r.Size()}
-	for _, name := range g.names {
-		s.names = append(s.names, name(r.Key, r.Value))
+	s := &Sized{key: string(r.Key), revision: r.ModRevision}
+	for _, parts := range g.groupings {
+		s.parts = append(s.parts, parts(r))
 	}
 	return s
 }
@@ -95,23 +122,31 @@ func (g *Growth) difference(old, now *Sized, order int) {
 	if order == 0 && old.revision == now.revision {
 		return
 	}
-	for i := range g.names {
-		switch {
-		case order < 0:
-			g.group(i, old).add(-1, -old.size)
-		case order > 0:
-			g.group(i, now).add(1, now.size)
-		case old.names[i] == now.names[i]:
-			g.group(i, now).add(0, now.size-old.size)
-		default: // as for a key that now holds an object of another kind
-			g.group(i, old).add(-1, -old.size)
-			g.group(i, now).add(1, now.size)
+	for i := range g.groupings {
+		var before, after []Part
+		if order <= 0 {
+			before = old.parts[i]
+		}
+		if order >= 0 {
+			after = now.parts[i]
+		}
+		for len(before)+len(after) > 0 {
+			switch {
+			case len(after) == 0 || len(before) > 0 && before[0].Name < after[0].Name:
+				g.group(i, before[0].Name).add(-1, -before[0].Size)
+				before = before[1:]
+			case len(before) == 0 || after[0].Name < before[0].Name:
+				g.group(i, after[0].Name).add(1, after[0].Size)
+				after = after[1:]
+			default:
+				g.group(i, after[0].Name).add(0, after[0].Size-before[0].Size)
+				before, after = before[1:], after[1:]
+			}
 		}
 	}
 }
 
-func (g *Growth) group(grouping int, s *Sized) *Grown {
-	name := s.names[grouping]
+func (g *Growth) group(grouping int, name string) *Grown {
 	grown := g.groups[grouping][name]
 	if others := g.groups[grouping][Others]; grown == nil && g.most > 0 {
 		named := len(g.groups[grouping])

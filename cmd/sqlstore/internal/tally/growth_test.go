@@ -32,7 +32,7 @@ func TestGrowth(t *testing.T) {
 	pod := func(padding int) string {
 		return `{"apiVersion":"v1","kind":"Pod","spec":"` + strings.Repeat("x", padding) + `"}`
 	}
-	g := NewGrowth(0, ByPrefix("/", 1), ByKind)
+	g := NewGrowth(0, Whole(ByPrefix("/", 1)), Whole(ByKind), ByField("v1 Pod"), ByField(""))
 	before := []backend.Row{
 		at(2, "/a/1", "12345"), at(3, "/a/2", "1"), at(4, "/b/1", pod(1)), at(5, "/b/2", pod(9)), at(6, "/c/1", pod(1)),
 	}
@@ -63,6 +63,20 @@ func TestGrowth(t *testing.T) {
 	if got := g.Largest(1, 0); !slices.Equal(got, want) {
 		t.Errorf("by kind\n%+v, want\n%+v", got, want)
 	}
+	// Fields are those of a row of the kind; together they are as much as the other groupings have.
+	sums := make([]int64, 4)
+	for i := range sums {
+		for _, grown := range g.Largest(i, 0) {
+			sums[i] += grown.Bytes
+		}
+	}
+	if sums[1] != sums[0] || sums[3] != sums[0] || sums[2] != one+2 {
+		t.Errorf("sums %d", sums)
+	}
+	spec := Grown{Name: "spec", Keys: 1, KeysAdded: 2, KeysRemoved: 1, Bytes: 13, BytesAdded: 25, BytesRemoved: 12}
+	if got := g.Largest(2, 0); !slices.Contains(got, spec) {
+		t.Errorf("by field\n%+v, want %+v", got, spec)
+	}
 	if got := g.Largest(1, 1); len(got) != 1 {
 		t.Errorf("not limited: %+v", got)
 	}
@@ -75,7 +89,7 @@ func TestGrowth(t *testing.T) {
 
 // Groups that do not differ take no place of those that do.
 func TestBoundedGrowth(t *testing.T) {
-	g := NewGrowth(2, ByPrefix("/", 1))
+	g := NewGrowth(2, Whole(ByPrefix("/", 1)))
 	before := []backend.Row{at(2, "/a/1", "x"), at(3, "/b/1", "x"), at(4, "/c/1", "x")}
 	long := "/" + strings.Repeat("d", 2*longestName) + "/"
 	after := append(slices.Clone(before),

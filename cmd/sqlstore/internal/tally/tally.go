@@ -92,6 +92,12 @@ func (t *Top) Live(r *backend.Row) {
 	g.Keys, g.Bytes = g.Keys+1, g.Bytes+r.Size()
 }
 
+// Superseded takes back what Live counted for a row.
+func (t *Top) Superseded(r *backend.Row) {
+	g := t.group(r.Key, r.Value)
+	g.Keys, g.Bytes = g.Keys-1, g.Bytes-r.Size()
+}
+
 // Written counts a change.
 func (t *Top) Written(c *backend.Change) {
 	value := c.Row.Value

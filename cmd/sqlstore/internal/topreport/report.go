@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -61,7 +62,11 @@ const longest = 256
 // Name returns a name as the file shows it.
 func Name(name string) string {
 	if len(name) > longest {
-		return show.Key(name[:longest]) + "…"
+		cut := longest
+		for cut > longest-utf8.UTFMax && !utf8.RuneStart(name[cut]) {
+			cut--
+		}
+		return show.Key(name[:cut]) + "…"
 	}
 	return show.Key(name)
 }

@@ -51,15 +51,30 @@ export const load = async (path) => {
 	return answer;
 };
 
+// morph makes a node like another one, and keeps what is the same: neither a click nor the focus in it is lost.
+const morph = (old, now) => {
+	if (old.nodeType !== now.nodeType || old.nodeName !== now.nodeName) {
+		old.replaceWith(now);
+		return;
+	}
+	if (old.nodeType !== Node.ELEMENT_NODE) {
+		if (old.data !== now.data) old.data = now.data;
+		return;
+	}
+	for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+	for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+	const was = [...old.childNodes];
+	const is = [...now.childNodes];
+	is.forEach((child, i) => { was[i] ? morph(was[i], child) : old.append(child); });
+	was.slice(is.length).forEach((child) => child.remove());
+};
+
 // replace shows the parts of a page that have data-live as they are now, but not one that somebody copies from.
 export const replace = async () => {
 	const page = new DOMParser().parseFromString(await (await load(location.href)).text(), "text/html");
 	for (const old of document.querySelectorAll("[data-live]")) {
 		const selection = document.getSelection();
 		const now = page.getElementById(old.id);
-		if (!now || !selection.isCollapsed && old.contains(selection.anchorNode)) continue;
-		const scrolled = [...old.querySelectorAll(".wide, pre")].map((x) => [x.scrollLeft, x.scrollTop]);
-		old.replaceChildren(...now.childNodes);
-		old.querySelectorAll(".wide, pre").forEach((x, i) => { [x.scrollLeft, x.scrollTop] = scrolled[i] ?? [0, 0]; });
+		if (now && (selection.isCollapsed || !old.contains(selection.anchorNode))) morph(old, now);
 	}
 };

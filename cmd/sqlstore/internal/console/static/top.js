@@ -1,11 +1,19 @@
-// The progress of a count, and its result at the end.
+// The progress of a count, its result at the end, and what changes from then on.
 import { follow, replace } from "./live.js";
 
-const stream = follow(() => "/top/progress", {
-	progress: () => { replace().catch(() => {}); },
+const failed = document.getElementById("failed");
+const show = () => replace().catch(() => {});
+const stream = follow(() => document.getElementById("top").dataset.events, {
+	progress: show,
+	changed: show,
 	done: () => {
 		stream.stop();
 		replace().catch(() => location.reload());
 	},
-	failed: () => { stream.stop(); },
+	failed: (why) => {
+		stream.stop();
+		failed.textContent = why;
+		failed.hidden = false;
+		show();
+	},
 });
