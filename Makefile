@@ -268,7 +268,7 @@ e2e-deploy: kubernetes setup-postgres ## the Helm chart on a kube-apiserver, the
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./deploy
 
 .PHONY: e2e-console
-e2e-console: kubernetes ## the console's pages in Chromium, on a store that a kube-apiserver has filled
+e2e-console: kubernetes setup-postgres ## the console's pages in Chromium, on a store that a kube-apiserver has filled
 	@command -v chromium >/dev/null || scripts/setup.sh chromium
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./console
 

@@ -110,7 +110,10 @@ func testLive(t *testing.T, s *site) {
 	b.clean("a live object")
 }
 
-// testTop counts what fills the store.
+// maps is the row of ConfigMaps in a table of kinds.
+const maps = `[...document.querySelectorAll("main tbody tr")].find((row) => row.innerText.startsWith("v1 ConfigMap"))`
+
+// testTop counts what fills the store, and looks on at what changes.
 func testTop(t *testing.T, s *site) {
 	for _, on := range devices {
 		b := open(t, s.console, on)
@@ -128,6 +131,13 @@ func testTop(t *testing.T, s *site) {
 		b.fits("the fields")
 		b.accessible("the fields")
 		b.picture("top-fields-" + on.name)
+		// What changes in a row leaves the focus where it is.
+		b.visit("/top?by=kind&sort=keys")
+		b.await(maps + ".querySelector('a').focus(), true")
+		before := eval[string](b, maps+".cells[1].innerText")
+		s.cluster.Kubectl(t, nil, "create", "configmap", "live-"+on.name)
+		b.await(fmt.Sprintf("%s.cells[1].innerText !== %q", maps, before))
+		b.await("document.activeElement === " + maps + ".querySelector('a')")
 		b.clean("top")
 	}
 }
