@@ -165,11 +165,11 @@ func TestEndOfRights(t *testing.T) {
 	admin := s.admin()
 	const page = "/browse?prefix=/a/"
 	mine := s.signIn()
-	s.once("GET", "/users", nil, mine).want(403)
+	s.once("GET", "/top", nil, mine).want(403)
 	s.checked(admin.UserGrantRole(ctx, "alice", "root"))
-	s.once("GET", "/users", nil, mine).want(200)
+	s.once("GET", "/top", nil, mine).want(200)
 	s.checked(admin.UserRevokeRole(ctx, "alice", "root"))
-	s.once("GET", "/users", nil, mine).want(403)
+	s.once("GET", "/top", nil, mine).want(403)
 	s.checked(admin.UserChangePassword(ctx, "alice", "secret")) // the same one
 	s.once("GET", page, nil, mine, navigate).leads("/login?next=" + url.QueryEscape("/browse?prefix=%2Fa%2F"))
 	s.once("GET", "/", nil, mine, navigate).want(200).without("alice")

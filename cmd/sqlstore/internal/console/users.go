@@ -1,6 +1,9 @@
 package console
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+)
 
 const (
 	usersPath = "/v1/users"
@@ -83,6 +86,7 @@ type granted struct{ Of, Key, To string }
 // authorization is the data of the page of users and roles.
 type authorization struct {
 	Enabled              bool
+	Own                  bool // only what the user is, and may do
 	Users                chunkOf[user]
 	Roles                chunkOf[role]
 	UserToken, RoleToken string // of this page
@@ -115,11 +119,32 @@ func (c *Console) users(r *http.Request) (view, error) {
 	}
 	q := r.URL.Query()
 	a := authorization{Enabled: status.Enabled, UserToken: q.Get("users"), RoleToken: q.Get("roles")}
-	if err := c.list(r, usersPath, a.UserToken, &a.Users); err != nil {
-		return view{}, err
+	err := c.list(r, usersPath, a.UserToken, &a.Users)
+	if err == nil {
+		err = c.list(r, rolesPath, a.RoleToken, &a.Roles)
 	}
-	if err := c.list(r, rolesPath, a.RoleToken, &a.Roles); err != nil {
+	if is(err, http.StatusForbidden) && c.own(r, &a) == nil {
+		err = nil
+	}
+	if err != nil {
 		return view{}, err
 	}
 	return view{page: "users", title: "Users and roles", data: &a}, nil
+}
+
+// own fills in the user and its roles, which it may read without the role root, as in etcd.
+func (c *Console) own(r *http.Request, a *authorization) error {
+	var of user
+	if err := c.api.get(r, usersPath+"/"+url.PathEscape(userOf(r)), nil, &of); err != nil {
+		return err
+	}
+	a.Own, a.Users.Items = true, []user{of}
+	for _, name := range of.Shown() {
+		var granted role
+		if err := c.api.get(r, rolesPath+"/"+url.PathEscape(name), nil, &granted); err != nil {
+			return err
+		}
+		a.Roles.Items = append(a.Roles.Items, granted)
+	}
+	return nil
 }

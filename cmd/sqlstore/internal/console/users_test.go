@@ -103,7 +103,7 @@ func TestRightsOfPages(t *testing.T) {
 		"/leases":             {401, 403, 200},
 		"/lease?id=" + mine:   {401, 200, 200},
 		"/lease?id=" + shared: {401, 403, 200},
-		"/users":              {401, 403, 200},
+		"/users":              {401, 200, 200},
 		"/object?key=/a/2":    {401, 200, 200},
 	} {
 		for i, headers := range [][]string{nil, {alice}, {root}} {
@@ -113,5 +113,7 @@ func TestRightsOfPages(t *testing.T) {
 		}
 	}
 	s.get("/object?key=/a/2", alice).want(200, shared+"</a>, expires in").without("/b/1")
+	s.get("/users", alice).want(200, "You see your own", "<bdi>alice</bdi><td>set<", "prefix=%2Fa%2F").
+		without("root</bdi>")
 	s.get("/users", root).want(200, "Authentication is on", "<bdi>alice</bdi><td>set<").without("$2a$")
 }
