@@ -32,7 +32,8 @@ func TestReplicas(t *testing.T) {
 		overview.await(fmt.Sprintf("%s.includes(%q)", text, what))
 	}
 	overview.visit("/")
-	says("Replicas first, second (this one) Maintenance by first")
+	says("Maintenance by first")
+	says("second (this one)")
 	overview.picture("replicas-both")
 	watch.visit("/watch")
 	put := func(key string) {

@@ -51,7 +51,20 @@ export const load = async (path) => {
 	return answer;
 };
 
-// morph makes a node like another one, and keeps what is the same: neither a click nor the focus in it is lost.
+// nameOf returns what a row of a table is about.
+const nameOf = (row) => row.cells[0]?.textContent;
+
+// arrange brings the rows of a table into the order of another one, to which they move as a whole.
+const arrange = (old, now) => {
+	const rows = new Map([...old.rows].map((row) => [nameOf(row), row]));
+	[...now.rows].forEach((row, i) => {
+		const mine = rows.get(nameOf(row)) ?? row.cloneNode(true);
+		rows.delete(nameOf(row));
+		if (old.rows[i] !== mine) old.insertBefore(mine, old.rows[i] ?? null);
+	});
+};
+
+// morph makes a node like another one, and keeps what is the same, for a click on it to count.
 const morph = (old, now) => {
 	if (old.nodeType !== now.nodeType || old.nodeName !== now.nodeName) {
 		old.replaceWith(now);
@@ -63,6 +76,7 @@ const morph = (old, now) => {
 	}
 	for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
 	for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+	if (old.nodeName === "TBODY") arrange(old, now);
 	const was = [...old.childNodes];
 	const is = [...now.childNodes];
 	is.forEach((child, i) => { was[i] ? morph(was[i], child) : old.append(child); });
@@ -75,6 +89,8 @@ export const replace = async () => {
 	for (const old of document.querySelectorAll("[data-live]")) {
 		const selection = document.getSelection();
 		const now = page.getElementById(old.id);
+		const focused = document.activeElement;
 		if (now && (selection.isCollapsed || !old.contains(selection.anchorNode))) morph(old, now);
+		if (focused !== document.activeElement) focused?.focus({ preventScroll: true }); // its row has moved
 	}
 };
