@@ -272,6 +272,15 @@ e2e-console: kubernetes setup-postgres ## the console's pages in Chromium, on a 
 	@command -v chromium >/dev/null || scripts/setup.sh chromium
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./console
 
+.PHONY: pictures
+pictures: ## the pictures in docs/console.md, as the console's tests see the pages
+	rm -rf .cache/pictures
+	SQLSTORE_TEST_KEEP=$(CURDIR)/.cache/pictures $(MAKE) e2e-console
+	cp .cache/pictures/overview-light.png docs/console/overview.png
+	cp .cache/pictures/registry-light.png docs/console/browse.png
+	cp .cache/pictures/object-light.png docs/console/object.png
+	cp .cache/pictures/top-counted-light.png docs/console/top.png
+
 .PHONY: e2e-examples
 e2e-examples: kubernetes edge-binary image ## the examples, built and run; needs Docker
 	cd examples && SQLSTORE_IMAGE=$(IMAGE) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
