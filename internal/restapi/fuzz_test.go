@@ -42,7 +42,8 @@ func FuzzItem(f *testing.F) {
 		if len(key) == 0 {
 			return
 		}
-		b := appendItem(nil, &store.Row{Key: key, Value: value, ModRevision: 7, CreateRevision: 3}, oneLine)
+		row := &store.Row{Key: key, Value: value, ModRevision: 7, CreateRevision: 3}
+		b := appendItem(nil, row, form{oneLine: oneLine})
 		if !json.Valid(b) || !utf8.Valid(b) {
 			t.Fatalf("%q is not JSON", b)
 		}

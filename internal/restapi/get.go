@@ -31,7 +31,7 @@ func (c *call) answerItem(code int, row *store.Row) error {
 	c.w.Header().Set("ETag", etag(row.ModRevision))
 	b := getBuffer()
 	defer putBuffer(b)
-	*b = append(appendItem(*b, row, false), '\n')
+	*b = append(appendItem(*b, row, c.opts.form(false)), '\n')
 	return c.answer(code, *b)
 }
 

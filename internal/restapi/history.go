@@ -170,5 +170,5 @@ func (c *call) appendVersion(ctx context.Context, b []byte, r *store.Row) ([]byt
 	if r.Deleted {
 		return append(b, `,"deleted":true}`...), nil
 	}
-	return append(appendValue(append(b, ','), r.Value, false), '}'), nil
+	return append(appendValue(append(b, ','), r.Value, c.opts.form(false)), '}'), nil
 }

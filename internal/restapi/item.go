@@ -15,11 +15,17 @@ import (
 // value must not make a list unreadable for them.
 const maxDepth = 100
 
-// appendItem appends an object as JSON. oneLine keeps it free of line breaks.
-func appendItem(b []byte, r *store.Row, oneLine bool) []byte {
+// form is how values are shown.
+type form struct {
+	oneLine bool // JSON has no line breaks
+	base64  bool // JSON, too
+}
+
+// appendItem appends an object as JSON.
+func appendItem(b []byte, r *store.Row, as form) []byte {
 	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision, r.Lease)
 	b = append(b, ',')
-	b = appendValue(b, r.Value, oneLine)
+	b = appendValue(b, r.Value, as)
 	return append(b, '}')
 }
 
@@ -54,8 +60,8 @@ func appendBytes(b []byte, name string, text []byte) []byte {
 }
 
 // appendValue appends the member that holds a value.
-func appendValue(b, value []byte, oneLine bool) []byte {
-	if !isJSON(value) {
+func appendValue(b, value []byte, as form) []byte {
+	if as.base64 || !isJSON(value) {
 		b = append(b, `"valueBase64":"`...)
 		b = base64.StdEncoding.AppendEncode(b, value)
 		return append(b, '"')
@@ -63,7 +69,7 @@ func appendValue(b, value []byte, oneLine bool) []byte {
 	b = append(b, `"value":`...)
 	from := len(b)
 	b = append(b, value...)
-	if oneLine && bytes.ContainsAny(value, "\n\r") { // between tokens: inside strings they are escaped
+	if as.oneLine && bytes.ContainsAny(value, "\n\r") { // between tokens: inside strings they are escaped
 		for i := from; i < len(b); i++ {
 			if b[i] == '\n' || b[i] == '\r' {
 				b[i] = ' '

@@ -36,7 +36,7 @@ func (c *call) list() error {
 					*b = append(*b, ',')
 				}
 				first = false
-				*b = appendItem(*b, r, false)
+				*b = appendItem(*b, r, c.opts.form(false))
 				if err := c.flush(b); err != nil {
 					return err
 				}

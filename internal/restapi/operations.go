@@ -37,7 +37,7 @@ func init() {
 	operations = []operation{{
 		id: "get", verb: verbGet, method: http.MethodGet, on: aKey,
 		summary: "Read one object, also as it was at a time, or its versions.",
-		params:  []parameter{readVersion, atTime, historyFlag, limit, ifMatch, ifNoneMatch},
+		params:  []parameter{readVersion, atTime, historyFlag, limit, inBase64, ifMatch, ifNoneMatch},
 		answers: map[int]schemaOf{
 			200: {"anyOf": []schemaOf{itemSchema, historySchema}}, 304: nil, 404: statusSchema, 410: statusSchema,
 			412: statusSchema, 504: statusSchema,
@@ -52,7 +52,7 @@ func init() {
 	}, {
 		id: "list", verb: verbList, method: http.MethodGet, on: aCollection,
 		summary: "List the objects whose keys begin with a prefix, in chunks that form one consistent snapshot.",
-		params:  []parameter{limit, continueToken, listVersion, versionMatch, initialEvents, atTime},
+		params:  []parameter{limit, continueToken, listVersion, versionMatch, initialEvents, atTime, inBase64},
 		answers: map[int]schemaOf{200: listSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).list,
 	}, {

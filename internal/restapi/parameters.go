@@ -21,6 +21,7 @@ type options struct {
 	initial   *bool
 	bookmarks bool
 	previous  bool
+	base64    bool
 	history   bool
 	keys      *bool         // nil if not given
 	at        time.Time     // zero if not given
@@ -117,14 +118,17 @@ var (
 	previous = boolean("previous", "Whether each MODIFIED of a watch has the version that it supersedes, as previous, "+
 		"unless that has been compacted.", func(o *options, b bool) { o.previous = b })
 
+	inBase64 = boolean("base64", "Whether every value is shown as valueBase64, also JSON: all bytes as they are.",
+		func(o *options, b bool) { o.base64 = b })
+
 	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means never.",
 		func(o *options, n int64) {
 			o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
 		})
 
 	watchParams = []parameter{
-		watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, previous, timeoutSeconds,
-		limit, continueToken,
+		watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, previous, inBase64,
+		timeoutSeconds, limit, continueToken,
 	}
 )
 
@@ -173,6 +177,9 @@ func boolean(name, doc string, set func(*options, bool)) parameter {
 		return nil
 	}}
 }
+
+// form is how the answer shows values.
+func (o *options) form(oneLine bool) form { return form{oneLine: oneLine, base64: o.base64} }
 
 func (o *options) listOptions() paging.ListOptions {
 	return paging.ListOptions{

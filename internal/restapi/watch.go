@@ -111,6 +111,9 @@ func (w *watching) start(s *paging.WatchStart) error {
 		return expired(watchExpired)
 	}
 	w.register(s.After)
+	if w.opts.bookmarks {
+		w.watches.RequestProgress() // says where the past ends
+	}
 	return w.header()
 }
 
@@ -153,14 +156,25 @@ var errUnsent = errors.New("the client does not read the answer")
 
 // send writes and flushes events.
 func (w *watching) send(b []byte) error {
+	if err := w.write(b); err != nil {
+		return err
+	}
 	w.extend()
 	defer w.written()
-	if len(b) > 0 {
-		if _, err := w.w.Write(b); err != nil {
-			return errors.Join(errUnsent, err)
-		}
-	}
 	if err := w.ctl.Flush(); err != nil {
+		return errors.Join(errUnsent, err)
+	}
+	return nil
+}
+
+// write writes events, of which others follow.
+func (w *watching) write(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	w.extend()
+	defer w.written()
+	if _, err := w.w.Write(b); err != nil {
 		return errors.Join(errUnsent, err)
 	}
 	return nil
@@ -173,7 +187,7 @@ func (w *watching) state(s *paging.WatchStart) (revision int64, err error) {
 	add := func(rows []*store.Row) error {
 		for _, r := range rows {
 			*b = append(*b, `{"type":"ADDED","object":`...)
-			*b = append(appendItem(*b, r, true), '}', '\n')
+			*b = append(appendItem(*b, r, w.opts.form(true)), '}', '\n')
 			if len(*b) >= chunkBytes {
 				if err := w.gathered(b); err != nil {
 					return err
@@ -251,7 +265,8 @@ func (w *watching) follow() error {
 	}
 }
 
-// events sends a response: its events or, if it has none, its progress.
+// events sends a response: its events, those of whole revisions, or, if it has none, its progress. It flushes them
+// together, so that who reads within the process knows where a revision ends.
 func (w *watching) events(r *store.WatchResponse) error {
 	b := getBuffer()
 	defer putBuffer(b)
@@ -259,11 +274,12 @@ func (w *watching) events(r *store.WatchResponse) error {
 		*b = appendBookmark(*b, r.Revision, false)
 	}
 	for i := range r.Events {
-		*b = appendEvent(*b, &r.Events[i], w.opts.previous)
+		*b = appendEvent(*b, &r.Events[i], w.opts.form(true), w.opts.previous)
 		if len(*b) >= chunkBytes {
-			if err := w.gathered(b); err != nil {
+			if err := w.write(*b); err != nil {
 				return err
 			}
+			*b = (*b)[:0]
 		}
 	}
 	return w.gathered(b)
@@ -271,7 +287,7 @@ func (w *watching) events(r *store.WatchResponse) error {
 
 // appendEvent appends an event as a line. A deletion shows the last state, with the deletion's version; only its
 // metadata if that state has been compacted. previous adds the version that an update supersedes.
-func appendEvent(b []byte, e *store.Event, previous bool) []byte {
+func appendEvent(b []byte, e *store.Event, as form, previous bool) []byte {
 	r := e.Row
 	switch {
 	case r.Deleted:
@@ -283,7 +299,7 @@ func appendEvent(b []byte, e *store.Event, previous bool) []byte {
 		b = appendMetadata(b, r.Key, r.ModRevision, created, lease)
 		if e.Prev != nil {
 			b = append(b, ',')
-			b = appendValue(b, e.Prev.Value, true)
+			b = appendValue(b, e.Prev.Value, as)
 		}
 		return append(b, '}', '}', '\n')
 	case r.CreateRevision == r.ModRevision:
@@ -291,9 +307,9 @@ func appendEvent(b []byte, e *store.Event, previous bool) []byte {
 	default:
 		b = append(b, `{"type":"MODIFIED","object":`...)
 	}
-	b = appendItem(b, r, true)
+	b = appendItem(b, r, as)
 	if previous && e.Prev != nil {
-		b = appendItem(append(b, `,"previous":`...), e.Prev, true)
+		b = appendItem(append(b, `,"previous":`...), e.Prev, as)
 	}
 	return append(b, '}', '\n')
 }

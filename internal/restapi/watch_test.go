@@ -232,6 +232,28 @@ func TestDeletedShowsTheLastState(t *testing.T) {
 	s.watch("/v1/objects/k?watch=true&resourceVersion=3").want("DELETED k@4")
 }
 
+// A watch of the past says where that ends, if there is nothing in it, too.
+func TestBookmarkAfterThePast(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	s.write("k", " 1\n")
+	s.write("k", "2")
+	w := s.watch("/v1/objects/k?watch=true&allowWatchBookmarks=true&resourceVersion=1&base64=true")
+	w.want("ADDED k@2=base64 IDEK")
+	w.want("MODIFIED k@3=base64 Mg==")
+	w.want("BOOKMARK @3")
+	s.watch("/v1/objects/k?watch=true&allowWatchBookmarks=true&resourceVersion=3").want("BOOKMARK @3")
+	s.watch("/v1/objects/none?watch=true&allowWatchBookmarks=true&resourceVersion=1").want("BOOKMARK @3")
+	for path, want := range map[string]string{
+		"/v1/objects/k?base64=true": `"valueBase64":"Mg=="`, "/v1/objects/?base64=true": `"valueBase64":"Mg=="`,
+		"/v1/objects/k?base64=true&history=true": `"valueBase64":"IDEK"`, "/v1/objects/k?base64=false": `"value":2`,
+	} {
+		if body := s.do("GET", path, "").body; !strings.Contains(body, want) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
 func TestWatchRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
