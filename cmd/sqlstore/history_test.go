@@ -139,7 +139,11 @@ func testReader(t *testing.T, from string) {
 		{false, "FIELD ", []string{"top", "--growth", "--by=field", "--since=2"}},
 		{true, "--kind needs --by field", []string{"top", "--growth", "--by=kind", "--kind=v1 Pod", "--since=2"}},
 		{true, "--growth has the largest growth first", []string{"top", "--growth", "--sort=keys", "--since=2"}},
-		{true, "revision 3, is after --until, which is revision 2", []string{"top", "--since=3", "--until=2"}},
+		{true, "revision 3, is after what --until names, revision 2", []string{"top", "--since=3", "--until=2"}},
+		{true, "revision", []string{"top", "--since=100"}},
+		{true, "revision", []string{"top", "--growth", "--since=100"}},
+		{false, "revision 8; writes since revision 8", []string{"top", "--since=8"}},
+		{false, "from revision 8 to 8", []string{"top", "--growth", "--since=8"}},
 		{true, "is not field, kind, namespace or prefix", []string{"top", "--by=size"}},
 
 		{false, "/registry/pods/\n:6\n", []string{"__complete", "get", from, "/registry/p"}},

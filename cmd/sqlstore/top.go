@@ -97,9 +97,19 @@ func (t *top) span(ctx context.Context, s source.Store, keys backend.Span) (all 
 	default:
 		all.Since, err = beginOf(ctx, s, keys, "since", t.since)
 	}
-	if err == nil && t.until != "" && all.Since > all.Revision {
-		err = fmt.Errorf("%w: what --since names, revision %d, is after --until, which is revision %d", errSettings,
-			all.Since, all.Revision)
+	if err == nil && t.since == "" {
+		all.Since = min(all.Since, all.Revision) // a compaction may have come in between
+	}
+	if err == nil && t.until == "" && all.Since > all.Revision {
+		all.Revision, err = s.Now(ctx, keys) // or a write
+	}
+	if err == nil && all.Since > all.Revision {
+		what := "what --until names"
+		if t.until == "" {
+			what = "the current one"
+		}
+		err = fmt.Errorf("%w: what --since names, revision %d, is after %s, revision %d", errSettings, all.Since, what,
+			all.Revision)
 	}
 	return all, err
 }
@@ -107,9 +117,10 @@ func (t *top) span(ctx context.Context, s source.Store, keys backend.Span) (all 
 // times finds out when the revisions were committed.
 func (x *span) times(ctx context.Context, s source.Store) (err error) {
 	times := clock{store: s}
-	// The first revision is that of the empty store.
-	if x.From, err = times.when(ctx, max(x.Since+1, 2)); err != nil {
-		return err
+	if first := max(x.Since+1, 2); first <= x.Revision { // the revision before is that of the empty store
+		if x.From, err = times.when(ctx, first); err != nil {
+			return err
+		}
 	}
 	x.To, err = times.when(ctx, x.Revision)
 	return err

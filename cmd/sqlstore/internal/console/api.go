@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,6 +87,13 @@ func request(from *http.Request, method, path string, query url.Values, body []b
 	to, err := url.Parse(path)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", path, err)
+	}
+	if strings.HasPrefix(path, objectsPath) && method == http.MethodGet {
+		query = maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("base64", "true") // JSON would lose the white space around it
 	}
 	to.RawQuery = query.Encode()
 	r := &http.Request{

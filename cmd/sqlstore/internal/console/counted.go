@@ -18,13 +18,13 @@ import (
 type counted struct {
 	counted   int64         // the revision that the keys were counted at
 	following chan struct{} // holds an element while somebody adds changes, who alone uses next
+	next      int64         // all changes of revisions before this one were added
 
-	next position
-
-	mu     sync.Mutex // of what follows
-	facts  facts
-	groups map[string]*tally.Top // without the fields
-	fields *tally.Fields
+	mu      sync.Mutex // of what follows
+	facts   facts
+	changed int64                 // how often something changed
+	groups  map[string]*tally.Top // without the fields
+	fields  *tally.Fields
 }
 
 // facts are what was counted, and when.
@@ -32,12 +32,7 @@ type facts struct {
 	Revision int64     // whose state is counted
 	Since    int64     // writes after this revision are counted
 	At       time.Time // when Revision was the newest one
-}
-
-// position is how far changes were read: all those of revisions before its own, and the first events of that.
-type position struct {
-	revision int64
-	events   int
+	Live     bool      // it is now
 }
 
 // newCounted returns a counted of keys at a revision, with nothing counted yet.
@@ -54,28 +49,30 @@ func newCounted(revision int64) *counted {
 	return n
 }
 
-// Facts returns what was counted.
-func (n *counted) Facts() facts {
+// read calls f while nothing changes, with what was counted.
+func (n *counted) read(f func(facts)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.facts
+	of := n.facts
+	if of.Live {
+		of.At = time.Now()
+	}
+	f(of)
 }
 
-// largest returns groups.
-func (n *counted) largest(by, kind string, sort func(*tally.Group) int64, limit int) []tally.Group {
+// changes returns how often something has changed.
+func (n *counted) changes() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.changed
+}
+
+// largest returns groups, while nothing changes.
+func (n *counted) largest(by, kind string, sort func(*tally.Group) int64, limit int) []tally.Group {
 	if by == byField {
 		return n.fields.Largest(kind, sort, limit)
 	}
 	return n.groups[by].Largest(sort, limit)
-}
-
-// kinds returns the kinds whose fields were counted.
-func (n *counted) kinds() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.fields.Kinds()
 }
 
 // live adds a key.
@@ -88,39 +85,67 @@ func (n *counted) live(row *backend.Row) {
 	n.fields.Live(row)
 }
 
-// add adds a change: to what was written, and, if it is newer than the keys that were counted, to what exists.
-func (n *counted) add(change *backend.Change) {
+// add adds the changes of whole revisions: to what was written, and, if they are newer than the keys that were counted,
+// to what exists.
+func (n *counted) add(all []*backend.Change) {
+	if len(all) == 0 {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	row := &change.Row
-	newer := row.ModRevision > n.counted
-	for _, top := range n.groups {
-		top.Written(change)
-		if newer && change.Prev != nil {
-			top.Superseded(change.Prev)
+	for _, change := range all {
+		for _, top := range n.groups {
+			n.addTo(top, change)
 		}
-		if newer && !row.Deleted {
-			top.Live(row)
-		}
+		n.addTo(n.fields, change)
 	}
-	n.fields.Written(change)
-	if newer && change.Prev != nil {
-		n.fields.Superseded(change.Prev)
-	}
-	if newer && !row.Deleted {
-		n.fields.Live(row)
-	}
-	n.facts.Revision = max(n.facts.Revision, row.ModRevision)
+	last := all[len(all)-1].Row.ModRevision
+	n.next = last + 1
+	n.facts.Revision = max(n.facts.Revision, last)
+	n.changed++
 }
 
-// Errors that end a watch.
-var (
-	errComplete = errors.New("complete")
-	// errSuperseded means that nobody knows the size of a version that was superseded.
-	errSuperseded = &failure{
-		Code: http.StatusGone, exact: true, Message: "What has changed since this count is compacted: count again.",
+// grouped counts rows and changes in groups.
+type grouped interface {
+	Live(r *backend.Row)
+	Superseded(r *backend.Row)
+	Written(c *backend.Change)
+}
+
+func (n *counted) addTo(to grouped, change *backend.Change) {
+	to.Written(change)
+	if change.Row.ModRevision <= n.counted {
+		return
 	}
-)
+	if change.Prev != nil {
+		to.Superseded(change.Prev)
+	}
+	if !change.Row.Deleted {
+		to.Live(&change.Row)
+	}
+}
+
+// reached records that there are no other changes up to a revision, and whether that goes on.
+func (n *counted) reached(revision int64, live bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if live != n.facts.Live || revision > n.facts.Revision {
+		n.changed++
+	}
+	if n.facts.Live && !live {
+		n.facts.At = time.Now()
+	}
+	n.next = max(n.next, revision+1)
+	n.facts.Revision, n.facts.Live = max(n.facts.Revision, revision), live
+}
+
+// errSuperseded means that nobody knows the size of a version that was superseded.
+var errSuperseded = &failure{
+	Code: http.StatusGone, exact: true, Message: "What has changed since this count is compacted: count again.",
+}
+
+// errComplete ends a watch.
+var errComplete = errors.New("complete")
 
 // writes adds the changes of the newest revisions up to that of the count, and calls added for each.
 func (c *counter) writes(r *http.Request, n *counted, pace *pacer, added func()) error {
@@ -130,22 +155,16 @@ func (c *counter) writes(r *http.Request, n *counted, pace *pacer, added func())
 	if err := c.api.get(r, "/status", nil, &report); err != nil {
 		return err
 	}
-	since := min(max(report.Compacted, n.counted-countedWrites, 1), n.counted)
-	n.facts.Since, n.facts.At, n.next = since, time.Now(), position{revision: since + 1}
-	if since == n.counted {
-		return nil
-	}
-	read := int64(0)
-	err := n.follow(r, c.api, func(e *watchEvent) error {
-		if read = e.Object.Metadata.ResourceVersion; read > n.counted {
+	n.facts.Since = min(max(report.Compacted, n.counted-countedWrites, 1), n.counted)
+	n.facts.At, n.next = time.Now(), n.facts.Since+1
+	err := n.follow(r, c.api, func(revision int64) error {
+		if revision > n.counted {
 			return errComplete
 		}
 		added()
 		return pace.pause()
-	}, func() error {
-		// Where the server flushes, it has sent all there is, or much of a large transaction. The rest of that is added
-		// with what follows.
-		if read >= n.counted {
+	}, func(revision int64) error {
+		if revision >= n.counted {
 			return errComplete
 		}
 		return nil
@@ -156,39 +175,48 @@ func (c *counter) writes(r *http.Request, n *counted, pace *pacer, added func())
 	return err
 }
 
-// follow watches from where the changes end that were added, and adds more until the request's context ends or it
-// fails. before is called before a change is added, which an error prevents, and flushed where the server has sent all
-// there is. Errors: theirs, [*failure].
-func (n *counted) follow(r *http.Request, api api, before func(*watchEvent) error, flushed func() error) error {
-	skip := n.next.events
+// follow watches from where the changes end that were added, and adds those of more revisions until the request's
+// context ends or it fails. It calls each before it adds a change, with its revision, and reached once there are no
+// others up to a revision. Errors: theirs, [*failure].
+func (n *counted) follow(r *http.Request, api api, each, reached func(revision int64) error) error {
+	var pending []*backend.Change // of revisions that may not be complete
+	add := func() {
+		n.add(pending)
+		pending = nil
+	}
 	ask := url.Values{
-		"watch": {"true"}, "previous": {"true"}, "resourceVersion": {strconv.FormatInt(n.next.revision-1, 10)},
+		"watch": {"true"}, "previous": {"true"}, "allowWatchBookmarks": {"true"},
+		"resourceVersion": {strconv.FormatInt(n.next-1, 10)},
 	}
 	return api.follow(r, objectsPath, ask, func(text []byte) error {
 		var e watchEvent
 		if err := json.Unmarshal(text, &e); err != nil {
 			return fmt.Errorf("count writes: %w", err)
 		}
-		if e.Type == "ERROR" {
+		revision := e.Object.Metadata.ResourceVersion
+		switch e.Type {
+		case "ERROR":
 			return &e.Object.failure
+		case "BOOKMARK":
+			add()
+			return reached(revision)
 		}
-		if revision := e.Object.Metadata.ResourceVersion; revision > n.next.revision {
-			n.next, skip = position{revision: revision}, 0
-		} else if skip > 0 {
-			skip--
-			return nil
-		}
-		change := e.change()
-		if change.Row.ModRevision > n.counted && change.Prev == nil && e.Type != "ADDED" {
-			return errSuperseded
-		}
-		if err := before(&e); err != nil {
+		if err := each(revision); err != nil {
+			if errors.Is(err, errComplete) {
+				add() // this one begins a revision
+			}
 			return err
 		}
-		n.next.events++
-		n.add(change)
+		change := e.change()
+		if revision > n.counted && change.Prev == nil && e.Type != "ADDED" {
+			return errSuperseded
+		}
+		pending = append(pending, change)
 		return nil
-	}, flushed)
+	}, func() error {
+		add() // the server sends whole revisions at once
+		return nil
+	})
 }
 
 // change returns the event as a change of a key.
@@ -197,7 +225,7 @@ func (e *watchEvent) change() *backend.Change {
 	switch {
 	case e.Type == "DELETED":
 		change := &backend.Change{Row: backend.Row{Key: row.Key, ModRevision: row.ModRevision, Deleted: true}}
-		if e.Object.Value != nil || e.Object.ValueBase64 != nil {
+		if e.Object.Value != nil {
 			change.Prev = row
 		}
 		return change

@@ -40,8 +40,7 @@ func (c *Console) topReport(r *http.Request) (view, error) {
 	}}
 	revision := int64(0)
 	if s.last != nil {
-		revision = s.last.Facts().Revision
-		s.last.report(&report)
+		revision = s.last.report(&report)
 	}
 	if s.grown != nil {
 		revision = max(revision, s.grown.To)
@@ -60,21 +59,23 @@ func (c *Console) topReport(r *http.Request) (view, error) {
 // title returns a word as the beginning of a text.
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// report adds the tables of a count, the largest groups first.
-func (n *counted) report(to *topreport.Report) {
-	of := n.Facts()
-	to.Facts = append(to.Facts, topreport.Counted(of.Revision, of.Since)+" Counted "+when(of.At)+" UTC.")
-	bySize := tally.Sorts["bytes"]
-	for _, by := range groupings {
-		groups := n.largest(by, "", bySize, mostTop)
-		to.Tables = append(to.Tables, topreport.Top("By "+by, title(by), groups))
-	}
-	for _, kind := range n.largest(byKind, "", bySize, reportKinds) {
-		if kind.Name != tally.Others {
-			groups := n.largest(byField, kind.Name, bySize, mostTop)
-			to.Tables = append(to.Tables, topreport.Top("Fields of "+topreport.Name(kind.Name), title(byField), groups))
+// report adds the tables of a count, the largest groups first, and returns its revision.
+func (n *counted) report(to *topreport.Report) (revision int64) {
+	n.read(func(of facts) {
+		revision = of.Revision
+		to.Facts = append(to.Facts, topreport.Counted(of.Revision, of.Since)+" Counted "+when(of.At)+" UTC.")
+		bySize := tally.Sorts["bytes"]
+		for _, by := range groupings {
+			to.Tables = append(to.Tables, topreport.Top("By "+by, title(by), n.largest(by, "", bySize, mostTop)))
 		}
-	}
+		for _, kind := range n.largest(byKind, "", bySize, reportKinds) {
+			if kind.Name != tally.Others {
+				fields, heading := n.largest(byField, kind.Name, bySize, mostTop), "Fields of "+topreport.Name(kind.Name)
+				to.Tables = append(to.Tables, topreport.Top(heading, title(byField), fields))
+			}
+		}
+	})
+	return revision
 }
 
 // report adds the tables of growth.

@@ -52,9 +52,11 @@ func (c *Console) top(r *http.Request) (view, error) {
 	last := c.counter.state()
 	t.Running, t.Failed = last.running, last.failed[countOfTop]
 	if n := last.last; n != nil {
-		t.facts, t.Done = n.Facts(), true
-		t.Groups = n.largest(t.By, t.Kind, sort, mostTop+1)
-		t.Kinds = n.kinds()
+		n.read(func(of facts) {
+			t.facts, t.Done = of, true
+			t.Groups = n.largest(t.By, t.Kind, sort, mostTop+1)
+			t.Kinds = n.fields.Kinds()
+		})
 		t.Kinds = t.Kinds[:min(len(t.Kinds), mostKinds)]
 		if t.More = len(t.Groups) > mostTop; t.More {
 			t.Groups = t.Groups[:mostTop]

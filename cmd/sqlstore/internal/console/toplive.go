@@ -75,10 +75,13 @@ func (c *Console) changes(r *http.Request, s *eventStream, n *counted) error {
 	following.Go(func() { failed <- n.stay(r.WithContext(ctx), c.api) })
 	tick := time.NewTicker(topEvery)
 	defer tick.Stop()
-	for shown := int64(0); ; {
-		if revision := n.Facts().Revision; revision != shown {
-			shown = revision
-			if err := s.send(event{name: "changed", data: revision}); err != nil {
+	for shown := int64(-1); ; {
+		if changed := n.changes(); changed != shown {
+			shown = changed
+			if err := c.mayCount(r); err != nil {
+				return err
+			}
+			if err := s.send(event{name: "changed"}); err != nil {
 				return err
 			}
 		}
@@ -107,10 +110,9 @@ func (n *counted) stay(r *http.Request, api api) error {
 		return nil
 	}
 	pace := &pacer{ctx: r.Context(), began: time.Now()}
-	return n.follow(r, api, func(*watchEvent) error { return pace.pause() }, func() error {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.facts.At = time.Now()
+	defer n.reached(0, false)
+	return n.follow(r, api, func(int64) error { return pace.pause() }, func(revision int64) error {
+		n.reached(revision, true)
 		return nil
 	})
 }

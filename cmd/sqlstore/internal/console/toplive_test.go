@@ -21,6 +21,19 @@ func (s *served) tables() map[string]string {
 	return all
 }
 
+// shows waits until a page that is told so shows a revision.
+func (s *served) shows(page *events, revision int64) {
+	s.t.Helper()
+	for want := fmt.Sprintf("Live, at revision %d;", revision); ; {
+		if e, ok := page.next(); !ok || e.name == "failed" {
+			s.t.Fatalf("the page does not show revision %d: %+v", revision, e)
+		}
+		if strings.Contains(s.get("/top").body, want) {
+			return
+		}
+	}
+}
+
 // A result that has followed the changes is the one that another count would have, whoever looked at it and when.
 func TestTopLive(t *testing.T) {
 	t.Parallel()
@@ -65,16 +78,9 @@ func TestTopLive(t *testing.T) {
 		s.checked(s.client.Delete(s.within(), "/registry/b/", clientv3.WithPrefix()))
 		write(5)
 		for _, page := range pages {
-			for shown := ""; shown != fmt.Sprint(last); {
-				e, ok := page.next()
-				if !ok || e.name == "failed" {
-					t.Fatalf("the page does not show revision %d: %+v", last, e)
-				}
-				shown = e.data
-			}
+			s.shows(page, last)
 			_ = page.body.Close()
 		}
-		s.get("/top").want(200, fmt.Sprintf("Counted at revision %d, ", last))
 		followed := s.tables()
 		s.counted()
 		for by, want := range s.tables() {
@@ -83,6 +89,34 @@ func TestTopLive(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A large transaction is shown as a whole, and values are counted as they are stored.
+func TestTopLarge(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	large := func() int64 {
+		var ops []clientv3.Op
+		for i := range 128 {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("/large/a/%03d", i), strings.Repeat("x", 8<<10)))
+		}
+		answer, err := s.client.Txn(s.within()).Then(ops...).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Header.Revision
+	}
+	large()
+	s.counted()
+	s.get("/top").want(200, `>128<td class="number">1.0 MiB<td class="number">128<td class="number">0`)
+	page := s.stream("/top/live")
+	s.shows(page, large())
+	s.get("/top").want(200, `>128<td class="number">1.0 MiB<td class="number">256<td class="number">0`)
+	s.shows(page, s.put("/json/a/1", " {\"a\":1}\n"))
+	s.get("/top").want(200, `/json/a/</bdi></a><td class="number">1<td class="number">18 B`)
+	_ = page.body.Close()
+	s.counted()
+	s.get("/top").want(200, `/json/a/</bdi></a><td class="number">1<td class="number">18 B`)
 }
 
 // A page that was not looked at for longer than the history is kept says so.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -49,11 +48,10 @@ type chunk struct {
 		CurrentResourceVersion int64 `json:"currentResourceVersion,string"`
 	} `json:"metadata"`
 	Items []struct {
-		Metadata    metadata        `json:"metadata"`
-		Value       json.RawMessage `json:"value"`
-		ValueBase64 []byte          `json:"valueBase64"`
-		CommittedAt time.Time       `json:"committedAt"`
-		Deleted     bool            `json:"deleted"`
+		Metadata    metadata  `json:"metadata"`
+		Value       []byte    `json:"valueBase64"`
+		CommittedAt time.Time `json:"committedAt"`
+		Deleted     bool      `json:"deleted"`
 	} `json:"items"`
 }
 
@@ -63,12 +61,9 @@ func (p *chunk) rows(key string) (all []*version) {
 		item := &p.Items[i]
 		row := &backend.Row{
 			Key: []byte(key), ModRevision: item.Metadata.ResourceVersion, CreateRevision: item.Metadata.CreateRevision,
-			Value: item.ValueBase64, Deleted: item.Deleted,
+			Value: item.Value, Deleted: item.Deleted,
 		}
 		row.Lease, _ = strconv.ParseInt(item.Metadata.Lease, 16, 64) // 0 for none
-		if item.Value != nil {
-			row.Value = item.Value
-		}
 		// The API does not count versions. All that matters is which one is the first.
 		if row.Version = 2; row.ModRevision == row.CreateRevision {
 			row.Version = 1

@@ -65,22 +65,13 @@ type watchEvent struct {
 
 // stored is an object of a list or a watch.
 type stored struct {
-	Metadata    metadata        `json:"metadata"`
-	Value       json.RawMessage `json:"value"`
-	ValueBase64 []byte          `json:"valueBase64"`
+	Metadata metadata `json:"metadata"`
+	Value    []byte   `json:"valueBase64"` // nil if it is compacted
 }
 
 // row returns the object as a row.
 func (o *stored) row() *backend.Row {
-	return &backend.Row{Key: []byte(o.Metadata.key()), Value: o.value(), ModRevision: o.Metadata.ResourceVersion}
-}
-
-// value returns the value.
-func (o *stored) value() []byte {
-	if o.Value != nil {
-		return o.Value
-	}
-	return o.ValueBase64
+	return &backend.Row{Key: []byte(o.Metadata.key()), Value: o.Value, ModRevision: o.Metadata.ResourceVersion}
 }
 
 // changed is a change of a key, as the stream has it.
@@ -137,7 +128,7 @@ func (c *Console) watchEvents(r *http.Request, s *eventStream) error {
 // changed returns the event for the page. Values stay here.
 func (e *watchEvent) changed() *changed {
 	m := &e.Object.Metadata
-	key, value := m.key(), e.Object.value()
+	key, value := m.key(), e.Object.Value
 	out := &changed{Revision: m.ResourceVersion, Key: short(key), Action: actions[e.Type], Bytes: len(value)}
 	if kind := kubeobject.KindOf(value); kind.Kind != "" {
 		out.Kind = name(strings.TrimSpace(kind.APIVersion + " " + kind.Kind))

@@ -83,9 +83,26 @@ func NewGrowth(most int, groupings ...Grouping) *Growth {
 func (g *Growth) Size(r *backend.Row) *Sized {
 	s := &Sized{key: string(r.Key), revision: r.ModRevision}
 	for _, parts := range g.groupings {
-		s.parts = append(s.parts, parts(r))
+		s.parts = append(s.parts, g.bounded(parts(r)))
 	}
 	return s
+}
+
+// bounded returns parts with short names if groups are bounded: many rows wait for the others.
+func (g *Growth) bounded(parts []Part) []Part {
+	if g.most == 0 || !slices.ContainsFunc(parts, func(p Part) bool { return len(p.Name) > longestName }) {
+		return parts
+	}
+	out, others := parts[:0], Part{Name: Others}
+	for _, p := range parts {
+		if len(p.Name) > longestName || p.Name == Others {
+			others.Size += p.Size
+		} else {
+			out = append(out, p)
+		}
+	}
+	at, _ := slices.BinarySearchFunc(out, others, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.Insert(out, at, others)
 }
 
 // Compare reads the rows at both revisions, each in key order until nil follows, and counts how they differ. It reads
@@ -153,7 +170,7 @@ func (g *Growth) group(grouping int, name string) *Grown {
 		if others != nil {
 			named--
 		}
-		if named >= g.most || len(name) > longestName {
+		if named >= g.most {
 			name, grown = Others, others
 		}
 	}

@@ -94,6 +94,9 @@ func TestBoundedGrowth(t *testing.T) {
 	long := "/" + strings.Repeat("d", 2*longestName) + "/"
 	after := append(slices.Clone(before),
 		at(5, long, "xxxx"), at(6, "/e/1", "xxx"), at(7, "/f/1", "x"), at(8, "/g/1", "xxxxx"))
+	if s := g.Size(&after[3]); len(s.parts[0]) != 1 || s.parts[0][0] != (Part{Others, after[3].Size()}) {
+		t.Errorf("a long name: %+v", s.parts)
+	}
 	if err := g.Compare(paged(g, nil, before...), paged(g, nil, after...)); err != nil {
 		t.Fatal(err)
 	}

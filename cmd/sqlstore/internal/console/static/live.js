@@ -77,20 +77,31 @@ const morph = (old, now) => {
 	for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
 	for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
 	if (old.nodeName === "TBODY") arrange(old, now);
+	const chosen = old.nodeName === "SELECT" ? old.value : null;
 	const was = [...old.childNodes];
 	const is = [...now.childNodes];
 	is.forEach((child, i) => { was[i] ? morph(was[i], child) : old.append(child); });
 	was.slice(is.length).forEach((child) => child.remove());
+	if (chosen !== null) old.value = chosen;
 };
 
-// replace shows the parts of a page that have data-live as they are now, but not one that somebody copies from.
+// later replaces what was selected before.
+const later = () => {
+	if (!document.getSelection().isCollapsed) return;
+	document.removeEventListener("selectionchange", later);
+	replace().catch(() => {});
+};
+
+// replace shows the parts of a page that have data-live as they are now, but one that somebody copies from only later.
 export const replace = async () => {
 	const page = new DOMParser().parseFromString(await (await load(location.href)).text(), "text/html");
 	for (const old of document.querySelectorAll("[data-live]")) {
 		const selection = document.getSelection();
 		const now = page.getElementById(old.id);
 		const focused = document.activeElement;
-		if (now && (selection.isCollapsed || !old.contains(selection.anchorNode))) morph(old, now);
+		if (!now) continue;
+		if (selection.isCollapsed || !old.contains(selection.anchorNode)) morph(old, now);
+		else document.addEventListener("selectionchange", later);
 		if (focused !== document.activeElement) focused?.focus({ preventScroll: true }); // its row has moved
 	}
 };
