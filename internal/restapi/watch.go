@@ -95,7 +95,7 @@ func (w *watching) start(s *paging.WatchStart) error {
 		if err != nil {
 			return err
 		}
-		w.register(after)
+		w.register(after, true)
 		if w.s.engine.Epoch() != epoch {
 			return expired(watchExpired) // the state may belong to lost history
 		}
@@ -110,18 +110,16 @@ func (w *watching) start(s *paging.WatchStart) error {
 	if s.After > 0 && s.After < w.s.engine.Compacted()-1 {
 		return expired(watchExpired)
 	}
-	w.register(s.After)
-	if w.opts.bookmarks {
-		w.watches.RequestProgress() // says where the past ends
-	}
+	w.register(s.After, false)
 	return w.header()
 }
 
-// register begins the watch after a revision, 0 for the current one.
-func (w *watching) register(after int64) {
+// register begins the watch after a revision, 0 for the current one. state means that the state there was sent.
+func (w *watching) register(after int64, state bool) {
 	key, end := w.span()
 	req := store.WatchRequest{
-		Key: key, End: end, PrevKV: true, ProgressNotify: w.opts.bookmarks, As: auth.From(w.ctx),
+		Key: key, End: end, PrevKV: true, ProgressNotify: w.opts.bookmarks, CaughtUp: w.opts.bookmarks && !state,
+		As: auth.From(w.ctx),
 	}
 	if after > 0 {
 		req.StartRevision = min(after, math.MaxInt64-1) + 1

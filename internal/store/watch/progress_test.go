@@ -65,3 +65,47 @@ func TestProgressAfterLostHistory(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// A watch that asks for it is told once that it has had everything from before it began.
+func TestCaughtUp(t *testing.T) {
+	for name, cfg := range map[string]Config{"window": {}, "database": {WindowBytes: 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := open(t, cfg)
+				m.many(3000, 10, 0)
+				began := m.revision()
+				for what, w := range map[string]struct {
+					Request
+
+					events int
+				}{
+					"all":     {everything(1), 3000},
+					"current": {everything(began + 1), 0},
+					"now":     {everything(0), 0},
+					"none":    {Request{Key: []byte("none"), StartRevision: 1}, 0},
+				} {
+					st := newStream(t, m)
+					w.CaughtUp = true
+					id := created(t, st, w.Request)
+					events, last := 0, int64(0)
+					r := next(t, st)
+					for ; len(r.Events) > 0; r = next(t, st) {
+						events += len(r.Events)
+						last = r.Events[len(r.Events)-1].Row.ModRevision
+					}
+					if r.ID != id || r.Canceled || events != w.events || r.Revision != max(began, last) {
+						t.Errorf("%s: after %d events, the last of %d, got %+v", what, events, last, r)
+					}
+				}
+				st := newStream(t, m)
+				future := everything(began + 3)
+				future.CaughtUp = true
+				created(t, st, future)
+				m.many(3, 1, 0)
+				if r := next(t, st); len(r.Events) == 0 {
+					t.Errorf("a watch of the future got %+v", r)
+				}
+			})
+		})
+	}
+}

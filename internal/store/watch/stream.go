@@ -136,6 +136,9 @@ func (st *Stream) Watch(req Request) {
 	case !w.join():
 		w.fallBehind()
 	}
+	if w.synced && w.next <= now+1 {
+		w.arrive(0)
+	}
 }
 
 // refusal returns why a request is refused, or nil after giving it an id.

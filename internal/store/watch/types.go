@@ -34,9 +34,12 @@ type Request struct {
 	StartRevision  int64
 	PrevKV         bool
 	ProgressNotify bool
-	NoPut          bool
-	NoDelete       bool
-	Fragment       bool // copied to the Response
+	// CaughtUp asks for one progress response, with the watch's id, after everything that was committed before the watch
+	// began. A watch from a future revision has none.
+	CaughtUp bool
+	NoPut    bool
+	NoDelete bool
+	Fragment bool // copied to the Response
 }
 
 // Response is the next thing to send on a watch stream.

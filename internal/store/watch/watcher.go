@@ -142,20 +142,26 @@ func (w *watcher) forget(events []*event) {
 // sentFirst removes the first n events from pending: they are in a response. Callers hold the stream's mu.
 func (w *watcher) sentFirst(n int) {
 	w.sending, w.sent = 0, true
+	last := w.pending[n-1].revision()
 	w.forget(w.pending[:n])
 	clear(w.pending[:n]) // the array may stay in use
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil
 		w.listUnsynced()
 	}
-	w.arrive()
+	w.arrive(last)
 }
 
-// arrive removes the watch from the stream's behind set once the client has received everything it had missed. Callers
-// hold the stream's mu.
-func (w *watcher) arrive() {
-	if w.synced && w.firstUnsent() > w.joined {
-		delete(w.stream.behind, w)
+// arrive removes the watch from the stream's behind set once the client has received everything it had missed, and says
+// so if the watch asked for it. sent is the last revision that was sent, if any. Callers hold the stream's mu.
+func (w *watcher) arrive(sent int64) {
+	if !w.synced || w.firstUnsent() <= w.joined {
+		return
+	}
+	delete(w.stream.behind, w)
+	if w.req.CaughtUp {
+		w.req.CaughtUp = false
+		w.stream.answer(&Response{ID: w.req.ID, Revision: max(w.next-1, sent)})
 	}
 }
 
@@ -189,7 +195,7 @@ func (w *watcher) join() bool {
 		w.next = h.rev + 1
 	}
 	w.synced, w.joined = true, h.rev
-	w.arrive()
+	w.arrive(0)
 	return true
 }
 

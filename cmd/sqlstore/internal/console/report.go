@@ -69,10 +69,11 @@ func (n *counted) report(to *topreport.Report) (revision int64) {
 			to.Tables = append(to.Tables, topreport.Top("By "+by, title(by), n.largest(by, "", bySize, mostTop)))
 		}
 		for _, kind := range n.largest(byKind, "", bySize, reportKinds) {
-			if kind.Name != tally.Others {
-				fields, heading := n.largest(byField, kind.Name, bySize, mostTop), "Fields of "+topreport.Name(kind.Name)
-				to.Tables = append(to.Tables, topreport.Top(heading, title(byField), fields))
+			if kind.Name == tally.Others {
+				continue
 			}
+			fields := n.largest(byField, kind.Name, bySize, mostTop)
+			to.Tables = append(to.Tables, topreport.Top("Fields of "+topreport.Name(kind.Name), title(byField), fields))
 		}
 	})
 	return revision
