@@ -34,8 +34,8 @@ type Request struct {
 	StartRevision  int64
 	PrevKV         bool
 	ProgressNotify bool
-	// CaughtUp asks for one progress response, with the watch's id, after everything that was committed before the watch
-	// began. A watch from a future revision has none.
+	// CaughtUp asks for one progress response, with the watch's id, after everything that was committed before the
+	// watch began. A watch from a future revision has none.
 	CaughtUp bool
 	NoPut    bool
 	NoDelete bool
