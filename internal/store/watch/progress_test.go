@@ -66,7 +66,7 @@ func TestProgressAfterLostHistory(t *testing.T) {
 	}
 }
 
-// A watch that asks for it is told once that it has had everything from before it began.
+// A watch with CaughtUp gets a progress response after the last event from before it began.
 func TestCaughtUp(t *testing.T) {
 	for name, cfg := range map[string]Config{"window": {}, "database": {WindowBytes: 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -35,14 +35,21 @@ func serve(t *testing.T) (*sqlstore.Server, string, *checked) {
 	return s, url, &checked{t: t, doc: load(t, url), seen: map[string]bool{}}
 }
 
-// The answers to the tables of lists, gets and watches match the description.
-func TestAnswersToTheTables(t *testing.T) {
-	s, url, c := serve(t)
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
+// client returns a client of etcd's API.
+func client(t *testing.T, s *sqlstore.Server) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = etcd.Close() })
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// The answers to the tables of lists, gets and watches match the description.
+func TestAnswersToTheTables(t *testing.T) {
+	s, url, c := serve(t)
+	etcd := client(t, s)
 	var n atomic.Int64
 	semantics.Run(t, semantics.Server{
 		Client: &http.Client{Transport: c},
@@ -66,11 +73,7 @@ func TestAnswersToTheTables(t *testing.T) {
 // An event with what it supersedes matches the description.
 func TestPrevious(t *testing.T) {
 	s, url, c := serve(t)
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = etcd.Close() })
+	etcd := client(t, s)
 	for range 2 {
 		if _, err := etcd.Put(t.Context(), "k", "v"); err != nil {
 			t.Fatal(err)
@@ -122,11 +125,7 @@ func (c *checked) send(method, url, body, media string) *http.Response {
 // describeAll makes a lease with a key, an alarm, a user and a role, so that no list is empty.
 func describeAll(t *testing.T, s *sqlstore.Server) {
 	t.Helper()
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer etcd.Close()
+	etcd := client(t, s)
 	ctx := t.Context()
 	lease, err := pb.NewLeaseClient(etcd.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: 7, TTL: 3600})
 	if err != nil {

@@ -127,7 +127,7 @@ func (c *counter) count(r *http.Request, p *progress) error {
 	p.Total = l.Metadata.Keys
 	c.mu.Unlock()
 	pace := &pacer{ctx: r.Context(), began: time.Now()}
-	err := c.keys(r, out.counted, func(row *backend.Row) error {
+	err := c.keys(r, out.base, func(row *backend.Row) error {
 		out.live(row)
 		c.mu.Lock()
 		p.Keys++

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 // counted is the result of a count. It follows the changes while somebody looks at it: see [Console.topLive].
 type counted struct {
-	counted   int64         // the revision that the keys were counted at
+	base      int64         // the revision that the keys were counted at
 	following chan struct{} // holds an element while somebody adds changes, who alone uses next
 	next      int64         // all changes of revisions before this one were added
 
@@ -38,7 +39,7 @@ type facts struct {
 // newCounted returns a counted of keys at a revision, with nothing counted yet.
 func newCounted(revision int64) *counted {
 	n := &counted{
-		counted: revision, following: make(chan struct{}, 1), facts: facts{Revision: revision},
+		base: revision, following: make(chan struct{}, 1), facts: facts{Revision: revision},
 		groups: map[string]*tally.Top{}, fields: tally.NewFields(),
 	}
 	for i, name := range []func(key, value []byte) string{
@@ -114,7 +115,7 @@ type grouped interface {
 
 func (n *counted) addTo(to grouped, change *backend.Change) {
 	to.Written(change)
-	if change.Row.ModRevision <= n.counted {
+	if change.Row.ModRevision <= n.base {
 		return
 	}
 	if change.Prev != nil {
@@ -125,7 +126,7 @@ func (n *counted) addTo(to grouped, change *backend.Change) {
 	}
 }
 
-// reached records that there are no other changes up to a revision, and whether that goes on.
+// reached records that all changes up to a revision were added, and whether later ones will be.
 func (n *counted) reached(revision int64, live bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,16 +156,16 @@ func (c *counter) writes(r *http.Request, n *counted, pace *pacer, added func())
 	if err := c.api.get(r, "/status", nil, &report); err != nil {
 		return err
 	}
-	n.facts.Since = min(max(report.Compacted, n.counted-countedWrites, 1), n.counted)
+	n.facts.Since = min(max(report.Compacted, n.base-countedWrites, 1), n.base)
 	n.facts.At, n.next = time.Now(), n.facts.Since+1
 	err := n.follow(r, c.api, func(revision int64) error {
-		if revision > n.counted {
+		if revision > n.base {
 			return errComplete
 		}
 		added()
 		return pace.pause()
 	}, func(revision int64) error {
-		if revision >= n.counted {
+		if revision >= n.base {
 			return errComplete
 		}
 		return nil
@@ -177,7 +178,7 @@ func (c *counter) writes(r *http.Request, n *counted, pace *pacer, added func())
 
 // follow watches from where the changes end that were added, and adds those of more revisions until the request's
 // context ends or it fails. It calls each before it adds a change, with its revision, and reached once there are no
-// others up to a revision. Errors: theirs, [*failure].
+// others up to a revision. Errors: theirs, the context's, [*failure].
 func (n *counted) follow(r *http.Request, api api, each, reached func(revision int64) error) error {
 	var pending []*backend.Change // of revisions that may not be complete
 	add := func() {
@@ -188,7 +189,7 @@ func (n *counted) follow(r *http.Request, api api, each, reached func(revision i
 		"watch": {"true"}, "previous": {"true"}, "allowWatchBookmarks": {"true"},
 		"resourceVersion": {strconv.FormatInt(n.next-1, 10)},
 	}
-	return api.follow(r, objectsPath, ask, func(text []byte) error {
+	err := api.follow(r, objectsPath, ask, func(text []byte) error {
 		var e watchEvent
 		if err := json.Unmarshal(text, &e); err != nil {
 			return fmt.Errorf("count writes: %w", err)
@@ -208,7 +209,7 @@ func (n *counted) follow(r *http.Request, api api, each, reached func(revision i
 			return err
 		}
 		change := e.change()
-		if revision > n.counted && change.Prev == nil && e.Type != "ADDED" {
+		if revision > n.base && change.Prev == nil && e.Type != "ADDED" {
 			return errSuperseded
 		}
 		pending = append(pending, change)
@@ -217,6 +218,13 @@ func (n *counted) follow(r *http.Request, api api, each, reached func(revision i
 		add() // the server sends whole revisions at once
 		return nil
 	})
+	if err == nil {
+		err = context.Cause(r.Context())
+	}
+	if err == nil {
+		err = &failure{Code: http.StatusServiceUnavailable, Message: "The watch has ended. Try again."}
+	}
+	return err
 }
 
 // change returns the event as a change of a key.

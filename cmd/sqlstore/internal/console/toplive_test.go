@@ -21,7 +21,7 @@ func (s *served) tables() map[string]string {
 	return all
 }
 
-// shows waits until a page that is told so shows a revision.
+// shows waits until the page of Top shows a revision. It reads the page after each event of a stream.
 func (s *served) shows(page *events, revision int64) {
 	s.t.Helper()
 	for want := fmt.Sprintf("Live, at revision %d;", revision); ; {
