@@ -58,6 +58,7 @@ func (s *Server) report(ctx context.Context) status.Report {
 	r.Member, r.Leader = strconv.FormatUint(opened.Settings().MemberID, 16), strconv.FormatUint(opened.Leader(), 16)
 	members := opened.Members()
 	r.Members, r.LagSeconds = max(1, len(members)), opened.Behind().Seconds()
+	r.AuthEnabled = opened.Auth().Enabled()
 	for i := range members {
 		r.Replicas = append(r.Replicas, status.Replica{
 			ID: strconv.FormatUint(members[i].ID, 16), Name: members[i].Name,

@@ -15,9 +15,10 @@ type Page struct {
 	Remaining int64  // rows after this page; 0 after the last one
 }
 
-// GetOptions are the query parameters of a get.
+// GetOptions are the query parameters of a get. They mean what they mean for a list without limit and continue.
 type GetOptions struct {
-	ResourceVersion string // "" is the most recent, "0" any, N not older than N
+	ResourceVersion      string // "", "0" or a revision
+	ResourceVersionMatch string // "", "Exact" or "NotOlderThan"
 }
 
 // WatchOptions are the query parameters of a watch.

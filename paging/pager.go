@@ -45,22 +45,32 @@ func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send fun
 // Get returns the row of key, or nil if there is none, and the revision of that result. Errors: the same as List,
 // except for send's.
 func (p *Pager) Get(ctx context.Context, key []byte, o GetOptions) (*store.Row, int64, error) {
-	version, err := ParseVersion(o.ResourceVersion)
+	r, version, err := decide(ListOptions{
+		ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	req := &store.RangeRequest{Key: key, Serializable: o.ResourceVersion != ""}
+	req := &store.RangeRequest{Key: key, Serializable: r == anyVersion || r == notOlderThan}
+	if r == exact {
+		req.Revision = version
+	}
 	if err := p.await(ctx, version); err != nil {
 		return nil, 0, err
 	}
 	res, err := p.engine.Range(ctx, req)
 	switch {
-	case errors.Is(err, store.ErrCompacted):
+	case errors.Is(err, store.ErrCompacted), errors.Is(err, store.ErrFutureRevision): // that one existed, and was lost
 		return nil, 0, &ExpiredError{}
 	case err != nil:
 		return nil, 0, err
-	case len(res.Rows) == 0:
-		return nil, res.Revision, nil
 	}
-	return res.Rows[0], res.Revision, nil
+	revision := res.Revision
+	if r == exact {
+		revision = version
+	}
+	if len(res.Rows) == 0 {
+		return nil, revision, nil
+	}
+	return res.Rows[0], revision, nil
 }

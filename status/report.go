@@ -37,6 +37,8 @@ type Report struct {
 	// LagSeconds is the age of the latest moment before which every commit of any replica is known to be published on
 	// this server: about 1 at most in normal operation, 0 on SQLite.
 	LagSeconds float64 `json:"lagSeconds"`
+	// AuthEnabled reports whether authentication is enabled, so that callers need users.
+	AuthEnabled bool `json:"authEnabled"`
 	// Alarms are the raised alarms, of all replicas.
 	Alarms []Alarm `json:"alarms,omitempty"`
 	// Certificates are those in use, empty without TLS.

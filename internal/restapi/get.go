@@ -10,13 +10,15 @@ import (
 func (c *call) get() error {
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
-	switch {
-	case c.opts.history:
+	if c.opts.history {
 		return c.history(ctx)
-	case !c.opts.at.IsZero():
-		return c.getAt(ctx)
 	}
-	row, revision, err := c.s.pager.Get(ctx, c.to.key, paging.GetOptions{ResourceVersion: c.opts.version})
+	if err := c.pinAtTime(ctx); err != nil {
+		return because(ctx, err)
+	}
+	row, revision, err := c.s.pager.Get(ctx, c.to.key, paging.GetOptions{
+		ResourceVersion: c.opts.version, ResourceVersionMatch: c.opts.match,
+	})
 	if err != nil {
 		return because(ctx, err)
 	}

@@ -64,46 +64,27 @@ func (op *operation) refuseOfReads(r *http.Request) error {
 	return nil
 }
 
-// pinned returns the version that was current at the time of the request. Errors: 400, [backend.ErrUnknownTime].
-func (c *call) pinned(ctx context.Context) (int64, error) {
-	if c.opts.version != "" || c.opts.token != "" || c.opts.match != "" {
-		return 0, badRequest("the parameter at takes the place of resourceVersion, resourceVersionMatch and continue")
+// pinAtTime makes a read one at the version that was current at the time, if one is given. Errors: 400,
+// [backend.ErrUnknownTime].
+func (c *call) pinAtTime(ctx context.Context) error {
+	switch {
+	case c.opts.at.IsZero():
+		return nil
+	case c.opts.version != "" || c.opts.token != "" || c.opts.match != "":
+		return badRequest("the parameter at takes the place of resourceVersion, resourceVersionMatch and continue")
 	}
 	found, _, err := c.s.engine.CurrentAt(ctx, c.opts.at)
-	return found.Revision, err
-}
-
-// pinAtTime makes a list one at the version that was current at the time, if one is given. Errors: as pinned.
-func (c *call) pinAtTime(ctx context.Context) error {
-	if c.opts.at.IsZero() {
-		return nil
-	}
-	revision, err := c.pinned(ctx)
-	c.opts.version, c.opts.match = strconv.FormatInt(revision, 10), "Exact"
+	c.opts.version, c.opts.match = strconv.FormatInt(found.Revision, 10), "Exact"
 	return err
-}
-
-// getAt answers with the object as it was at a time.
-func (c *call) getAt(ctx context.Context) error {
-	revision, err := c.pinned(ctx)
-	if err != nil {
-		return because(ctx, err)
-	}
-	res, err := c.s.engine.Range(ctx, &store.RangeRequest{Key: c.to.key, Revision: revision})
-	if err != nil {
-		return because(ctx, err)
-	}
-	c.revision = revision
-	if len(res.Rows) == 0 {
-		return notFound(c.to.key)
-	}
-	return c.answerRead(res.Rows[0])
 }
 
 // history answers with the versions of an object.
 func (c *call) history(ctx context.Context) error {
 	if !c.opts.at.IsZero() {
 		return badRequest("the parameters at and history exclude each other")
+	}
+	if c.opts.match != "" {
+		return badRequest("a history is after its resourceVersion: omit resourceVersionMatch")
 	}
 	if c.opts.ifMatch != nil || c.opts.ifNoneMatch != nil {
 		return badRequest("a history has no ETag: omit If-Match and If-None-Match")

@@ -68,6 +68,7 @@ func TestHistory(t *testing.T) {
 	want("", "4:2 5:X 6:3 up to 6 of 6")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=3", "").want(410, "Expired")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=x", "").want(400, "BadRequest")
+	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=4&resourceVersionMatch=Exact", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/ns/k?history=true&at=2026-01-01T00:00:00Z", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/none?history=true", "").want(404, "NotFound")
 }
@@ -94,6 +95,39 @@ func TestHistoryElsewhere(t *testing.T) {
 		}
 	}
 	s.do("GET", "/v1/objects/ns/?history=false", "").want(200, "")
+}
+
+// An object can be read as it was at a version, by the rules of lists.
+func TestReadAtAVersion(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	s.write("ns/k", "1") // 2
+	s.write("ns/l", "1")
+	s.write("ns/k", "2") // 4
+	s.remove("ns/k") // 5
+	s.write("ns/k", "3") // 6
+	at := func(query string) *reply { return s.do("GET", "/v1/objects/ns/k?resourceVersion="+query, "") }
+	exactly := func(revision int) *reply { return at(fmt.Sprintf("%d&resourceVersionMatch=Exact", revision)) }
+	for revision, version := range map[int]string{2: "2", 3: "2", 4: "4", 6: "6"} {
+		if i := exactly(revision).want(200, "").item(); i.Metadata.ResourceVersion != version {
+			t.Errorf("at %d it was version %s, want %s", revision, i.Metadata.ResourceVersion, version)
+		}
+	}
+	exactly(1).want(404, "NotFound")
+	exactly(5).want(404, "NotFound")
+	exactly(7).want(504, "Timeout")
+	if i := at("2&resourceVersionMatch=NotOlderThan").want(200, "").item(); i.Metadata.ResourceVersion != "6" {
+		t.Errorf("not older than 2: version %s", i.Metadata.ResourceVersion)
+	}
+	for _, query := range []string{
+		"&resourceVersionMatch=Exact", "0&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan",
+		"2&resourceVersionMatch=exact",
+	} {
+		at(query).want(400, "BadRequest")
+	}
+	compact(t, s, 4)
+	exactly(3).want(410, "Expired")
+	exactly(4).want(200, "")
 }
 
 // An object and a list can be read as they were at a time.

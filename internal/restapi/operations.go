@@ -36,8 +36,8 @@ var operations []operation
 func init() {
 	operations = []operation{{
 		id: "get", verb: verbGet, method: http.MethodGet, on: aKey,
-		summary: "Read one object, also as it was at a time, or its versions.",
-		params:  []parameter{readVersion, atTime, historyFlag, limit, inBase64, ifMatch, ifNoneMatch},
+		summary: "Read one object, also as it was at a version or a time, or its versions.",
+		params:  []parameter{listVersion, versionMatch, atTime, historyFlag, limit, inBase64, ifMatch, ifNoneMatch},
 		answers: map[int]schemaOf{
 			200: {"anyOf": []schemaOf{itemSchema, historySchema}}, 304: nil, 404: statusSchema, 410: statusSchema,
 			412: statusSchema, 504: statusSchema,

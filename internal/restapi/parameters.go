@@ -83,8 +83,6 @@ type parameter struct {
 }
 
 var (
-	readVersion = version("The version of the answer: unset is the most recent state, 0 any that this server has, " +
-		"any other means not older than that.")
 	listVersion = version("The version to read, as specified by resourceVersionMatch. Unset is the most recent, 0 " +
 		"any.")
 	fromVersion = version("Where the watch begins: unset is the most recent state, 0 any state, any other value the " +

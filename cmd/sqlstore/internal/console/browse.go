@@ -157,14 +157,14 @@ func (c *Console) jump(r *http.Request) (view, error) {
 	to := url.Values{"prefix": {text}}
 	page := "/browse"
 	if text != "" && !strings.HasSuffix(text, "/") {
-		ask := url.Values{"limit": {"1"}}
+		ask := url.Values{}
 		at.list(ask)
-		var l level
-		if err := c.api.get(r, treePath+url.PathEscape(text), ask, &l); err != nil {
-			return view{}, err
-		}
-		if len(l.Items) > 0 && l.Items[0].Metadata != nil && l.Items[0].Metadata.key() == text {
+		var o item
+		switch err := c.api.get(r, objectsPath+url.PathEscape(text), ask, &o); {
+		case err == nil:
 			page, to = "/object", url.Values{"key": {text}}
+		case !is(err, http.StatusNotFound):
+			return view{}, err
 		}
 	}
 	if at.Text != "" {

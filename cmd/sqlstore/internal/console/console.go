@@ -196,6 +196,7 @@ type view struct {
 	code        int    // of the answer, 0 for 200
 	to          string // a redirection
 	file        *download
+	signIn      bool // the page has a link to the login
 }
 
 // layout is the data of every page.
@@ -205,6 +206,7 @@ type layout struct {
 	Query       string // in the search field
 	User        string // "" if there is none
 	SignedIn    bool   // the user has a session
+	SignIn      bool   // nobody is known to be the user, and the page has a link to the login
 	Data        any
 }
 
@@ -290,7 +292,7 @@ func (c *Console) rendered(w http.ResponseWriter, r *http.Request, v view, err e
 	}
 	data := layout{
 		Title: v.title, Page: v.page, At: at, Query: queryOf(r), User: visit.user(), SignedIn: visit.signedIn(),
-		Data: v.data,
+		SignIn: v.signIn && visit.user() == "", Data: v.data,
 	}
 	var body bytes.Buffer
 	if err := c.pages[v.page].Execute(&body, data); err != nil {

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -87,4 +88,25 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	s.get("/object?key=/a/1", "Authorization: Basic YWxpY2U6d3Jvbmc=").want(401).without("mine")
+}
+
+// A right to read a single key shows that key, its versions and its past, but not what begins with its name.
+func TestRightToOneKey(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	first := s.put("/b/1", "before")
+	s.put("/b/1", "after")
+	s.put("/b/12", "theirs")
+	gone := s.put("/b/3", "gone")
+	s.checked(s.client.Delete(s.within(), "/b/3"))
+	s.users("/b/1", "/b/3")
+	s.get("/object?key=/b/1", alice).want(200, "after")
+	s.get(fmt.Sprintf("/object?key=/b/1&at=%d", first), alice).want(200, "before")
+	s.get(fmt.Sprintf("/diff?key=/b/1&from=%d&to=%d", first, first+1), alice).want(200, "before", "after")
+	s.get(fmt.Sprintf("/object?key=/b/3&at=%d", gone), alice).want(200, "gone")
+	s.get("/object?key=/b/3", alice).want(200, "deleted")
+	s.get("/go?q=/b/1", alice).want(200, "<title>/b/1")
+	s.get("/go?q=/b/12", alice).want(403)
+	s.get("/object?key=/b/12", alice).want(403).without("theirs")
+	s.get("/browse?prefix=/b/1", alice).want(403).without("theirs")
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,9 +13,18 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
 
-// growthPage is how many rows of each revision growth reads at once. It reads the revisions in turn: two lists that go
-// on at once could wait for each other.
-const growthPage = 500
+// growthRows is how many rows of each revision growth reads at once, and growthBytes how many bytes of keys. It reads the
+// revisions in turn: two lists that go on at once could wait for each other.
+const (
+	growthRows  = 500
+	growthBytes = 4 << 20
+)
+
+// errLongKeys ends a page whose keys are too long to wait in memory.
+var errLongKeys = errors.New("the keys of a page are too long")
+
+// emptyRevision is the revision of a store to which nothing was written.
+const emptyRevision = 1
 
 // grown is the growth between two revisions.
 type grown struct {
@@ -31,13 +41,12 @@ func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 	rows := func(revision int64) func() (*tally.Sized, error) {
 		token := ""
 		return tally.Pages(func() (page []*tally.Sized, more bool, err error) {
-			token, err = c.api.keys(r, "", growthPage, revision, token, func(row *backend.Row) error {
-				page = append(page, out.growth.Size(row))
-				c.mu.Lock()
-				p.Keys++
-				c.mu.Unlock()
-				return pace.pause()
+			page, token, err = c.growthPage(r, revision, token, func(row *backend.Row) (*tally.Sized, error) {
+				return out.growth.Size(row), pace.pause()
 			})
+			c.mu.Lock()
+			p.Keys += int64(len(page))
+			c.mu.Unlock()
 			return page, token != "", err
 		})
 	}
@@ -51,6 +60,29 @@ func (c *counter) grow(r *http.Request, p *progress, out *grown) error {
 	defer c.mu.Unlock()
 	c.grown = out
 	return nil
+}
+
+// growthPage returns a page of rows at a revision, as size makes them, and the token of the next one, "" if there is
+// none. Errors: those of [api.keys] and size.
+func (c *counter) growthPage(r *http.Request, revision int64, token string,
+	size func(*backend.Row) (*tally.Sized, error),
+) (page []*tally.Sized, next string, err error) {
+	for limit := growthRows; ; limit = len(page) {
+		bytes, long := 0, false
+		page = nil
+		next, err = c.api.keys(r, "", limit, revision, token, func(row *backend.Row) error {
+			if bytes += len(row.Key); bytes > growthBytes && len(page) > 0 {
+				long = true
+				return errLongKeys
+			}
+			s, err := size(row)
+			page = append(page, s)
+			return err
+		})
+		if !long {
+			return page, next, err
+		}
+	}
 }
 
 // growing is the data of the page of growth.
@@ -110,6 +142,10 @@ func (c *Console) countGrowth(r *http.Request) (view, error) {
 	out, total := &grown{}, int64(0)
 	for i, text := range []string{from, to} {
 		l, err := c.levelAt(r, text)
+		if i == 0 && is(err, http.StatusGone) && c.emptyAt(r, text) {
+			l, err = level{}, nil
+			l.Metadata.ResourceVersion = emptyRevision
+		}
 		if err != nil {
 			return view{}, err
 		}
@@ -151,4 +187,23 @@ func (c *Console) levelAt(r *http.Request, text string) (l level, err error) {
 	return l, &failure{Code: http.StatusGone, exact: true, Message: fmt.Sprintf(
 		"%q is not in the history that is left. The oldest revision that is left is %d.", text,
 		max(report.Compacted, 1))}
+}
+
+// emptyAt reports whether the store was empty at a time: it still has its first commit, which is later.
+func (c *Console) emptyAt(r *http.Request, text string) bool {
+	at, err := parsePoint(text)
+	if err != nil || at.time.IsZero() {
+		return false
+	}
+	var first item
+	if _, err := c.api.keys(r, "", 1, emptyRevision+1, "", func(row *backend.Row) error {
+		part, err := c.ask(r, string(row.Key), emptyRevision, 1)
+		if len(part.Items) > 0 {
+			first = part.Items[0]
+		}
+		return err
+	}); err != nil {
+		return false
+	}
+	return first.CommittedAt.After(at.time) // an import may not know its times
 }

@@ -51,6 +51,8 @@ func TestGrowth(t *testing.T) {
 		without("Fields of")
 
 	post := func(from, to string) *page { return s.post("/top/growth", url.Values{"from": {from}, "to": {to}}) }
+	s.grew("2000-01-01", fmt.Sprint(from)) // the store was empty
+	s.get("/top/growth").want(200, fmt.Sprintf("From revision 1 to %d,", from))
 	post("", "").want(400, "Say from when on")
 	post("noon", "").want(400, "no revision and no time")
 	post(fmt.Sprint(to), fmt.Sprint(from)).want(400, "is after the second one")
@@ -61,6 +63,26 @@ func TestGrowth(t *testing.T) {
 	post("2000-01-01", "").want(410, fmt.Sprintf("The oldest revision that is left is %d.", to))
 	s.grew(fmt.Sprint(to), "")
 	s.get("/top/growth").want(200, "/later/")
+}
+
+// Keys that are too long to wait in memory are read in smaller pages, each once.
+func TestGrowthOfLongKeys(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	key := func(i int) string { return fmt.Sprintf("/long/%02d/%s", i, strings.Repeat("x", 1<<20)) }
+	var from int64
+	for i := range 10 {
+		from = s.put(key(i), "x")
+	}
+	for i := range 4 {
+		s.put(key(3*i), "xyz") // the last one is new
+	}
+	for i := 10; i < 16; i++ {
+		s.put(key(i), "x")
+	}
+	s.grew(fmt.Sprint(from), "")
+	s.get("/top/growth?by=kind").want(200, `<td class="number">&#43;6.0 MiB<td class="number">6.0 MiB`+
+		`<td class="number">0 B<td class="number">&#43;6<td class="number">6<td class="number">0`)
 }
 
 // A comparison that cannot begin is not shown as the last one.

@@ -378,3 +378,15 @@ func TestNoLogin(t *testing.T) {
 		}
 	}
 }
+
+// The overview is for everybody, and leads those to the login whom it does not know.
+func TestOverviewLeadsToLogin(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	const signIn = `<a href="/login">Sign in</a>`
+	s.get("/").want(200).without(signIn)
+	s.users()
+	s.get("/").want(200, signIn)
+	s.get("/", s.signIn()).want(200, "Signed in as", "<bdi>alice</bdi>").without(signIn)
+	s.get("/", alice).want(200, "<bdi>alice</bdi>").without(signIn)
+}

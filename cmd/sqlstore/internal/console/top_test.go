@@ -125,8 +125,8 @@ const (
 	root  = "Authorization: Basic cm9vdDpy"
 )
 
-// users enables authentication, with alice, who may read what begins with /a/.
-func (s *served) users() {
+// users enables authentication, with alice, who may read what begins with /a/, and these keys.
+func (s *served) users(keys ...string) {
 	s.t.Helper()
 	ctx := s.within()
 	s.checked(s.client.UserAdd(ctx, "root", "r"))
@@ -134,6 +134,9 @@ func (s *served) users() {
 	s.checked(s.client.UserAdd(ctx, "alice", "secret"))
 	s.checked(s.client.RoleAdd(ctx, "a"))
 	s.checked(s.client.RoleGrantPermission(ctx, "a", "/a/", "/a0", clientv3.PermissionType(clientv3.PermRead)))
+	for _, key := range keys {
+		s.checked(s.client.RoleGrantPermission(ctx, "a", key, "", clientv3.PermissionType(clientv3.PermRead)))
+	}
 	s.checked(s.client.UserGrantRole(ctx, "alice", "a"))
 	s.checked(s.client.AuthEnable(ctx))
 }

@@ -47,12 +47,15 @@ type chunk struct {
 		ResourceVersion        int64 `json:"resourceVersion,string"`
 		CurrentResourceVersion int64 `json:"currentResourceVersion,string"`
 	} `json:"metadata"`
-	Items []struct {
-		Metadata    metadata  `json:"metadata"`
-		Value       []byte    `json:"valueBase64"`
-		CommittedAt time.Time `json:"committedAt"`
-		Deleted     bool      `json:"deleted"`
-	} `json:"items"`
+	Items []item `json:"items"`
+}
+
+// item is an object, or a version of one.
+type item struct {
+	Metadata    metadata  `json:"metadata"`
+	Value       []byte    `json:"valueBase64"`
+	CommittedAt time.Time `json:"committedAt"` // only of a version
+	Deleted     bool      `json:"deleted"`
 }
 
 // rows returns the versions of a part of the history, not decoded.
@@ -98,52 +101,48 @@ func is(err error, code int) bool {
 	return ok && f.Code == code
 }
 
-// find returns the version that a key has at a point, nil if it does not exist there, and the current revision.
+// find returns the version that a key has at a point, nil if it does not exist there, and the current revision. It needs
+// no right to read anything but the key.
 func (c *Console) find(r *http.Request, key string, at point) (found *version, now int64, err error) {
-	ask := url.Values{"limit": {"1"}}
+	oldest, err := c.ask(r, key, 0, 1)
+	if err != nil || len(oldest.Items) == 0 {
+		return nil, oldest.Metadata.CurrentResourceVersion, err
+	}
+	if now = oldest.Metadata.CurrentResourceVersion; at.Text == "" {
+		at.revision = now
+	}
+	ask := url.Values{}
 	at.list(ask)
-	var l level // whose first entry is the key, if it exists
-	if err := c.api.get(r, treePath+url.PathEscape(key), ask, &l); err != nil {
-		if at.revision > 0 && is(err, http.StatusGone) {
-			return c.oldest(r, key, at.revision, err)
-		}
-		return nil, 0, err
-	}
-	now = l.Metadata.ResourceVersion
-	if len(l.Items) == 0 || l.Items[0].Metadata == nil || l.Items[0].Metadata.key() != key {
+	var o item
+	switch err = c.api.get(r, objectsPath+url.PathEscape(key), ask, &o); {
+	case is(err, http.StatusNotFound):
 		return nil, now, nil
+	case is(err, http.StatusGone) && at.revision == oldest.Items[0].Metadata.ResourceVersion:
+		// nobody can read the store at that revision, but the history begins with it
+		return decoded(oldest.rows(key)[0]), now, nil
+	case err != nil:
+		return nil, now, err
 	}
-	revision := l.Items[0].Metadata.ResourceVersion
+	revision := o.Metadata.ResourceVersion
+	if revision == oldest.Items[0].Metadata.ResourceVersion {
+		return decoded(oldest.rows(key)[0]), now, nil
+	}
 	part, err := c.ask(r, key, revision-1, 1)
-	if revision == 1 || is(err, http.StatusGone) { // older than all changes that are left
-		part, err = c.ask(r, key, 0, 1)
-	}
 	if err != nil {
 		return nil, now, err
 	}
 	for _, v := range part.rows(key) {
 		if v.Revision == revision {
-			v.Version = changes.Decode(v.Row)
-			return v, now, nil
+			return decoded(v), now, nil
 		}
 	}
 	return nil, now, &failure{Code: http.StatusGone, Message: "The version has just been compacted: try again."}
 }
 
-// oldest returns the version of a key with a revision that is compacted, if that is the oldest one that is left: nobody
-// can read the store at that revision, but the history begins with it. Otherwise it returns gone.
-func (c *Console) oldest(r *http.Request, key string, revision int64, gone error) (*version, int64, error) {
-	part, err := c.ask(r, key, 0, 1)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, v := range part.rows(key) {
-		if v.Revision == revision {
-			v.Version = changes.Decode(v.Row)
-			return v, part.Metadata.CurrentResourceVersion, nil
-		}
-	}
-	return nil, 0, gone
+// decoded returns the version with its object.
+func decoded(v *version) *version {
+	v.Version = changes.Decode(v.Row)
+	return v
 }
 
 // newest returns the newest versions of a key up to the current revision, the newest first, and whether there are older
