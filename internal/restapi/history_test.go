@@ -68,7 +68,7 @@ func TestHistory(t *testing.T) {
 	want("", "4:2 5:X 6:3 up to 6 of 6")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=3", "").want(410, "Expired")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=x", "").want(400, "BadRequest")
-	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=4&resourceVersionMatch=Exact", "").want(400, "BadRequest")
+	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersionMatch=Exact", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/ns/k?history=true&at=2026-01-01T00:00:00Z", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/none?history=true", "").want(404, "NotFound")
 }
@@ -104,7 +104,7 @@ func TestReadAtAVersion(t *testing.T) {
 	s.write("ns/k", "1") // 2
 	s.write("ns/l", "1")
 	s.write("ns/k", "2") // 4
-	s.remove("ns/k") // 5
+	s.remove("ns/k")     // 5
 	s.write("ns/k", "3") // 6
 	at := func(query string) *reply { return s.do("GET", "/v1/objects/ns/k?resourceVersion="+query, "") }
 	exactly := func(revision int) *reply { return at(fmt.Sprintf("%d&resourceVersionMatch=Exact", revision)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/tally"
 )
 
-// growthRows is how many rows of each revision growth reads at once, and growthBytes how many bytes of keys. It reads the
-// revisions in turn: two lists that go on at once could wait for each other.
+// growthRows is how many rows of each revision growth reads at once, and growthBytes how many bytes of keys. It reads
+// the revisions in turn: two lists that go on at once could wait for each other.
 const (
 	growthRows  = 500
 	growthBytes = 4 << 20

@@ -101,8 +101,8 @@ func is(err error, code int) bool {
 	return ok && f.Code == code
 }
 
-// find returns the version that a key has at a point, nil if it does not exist there, and the current revision. It needs
-// no right to read anything but the key.
+// find returns the version that a key has at a point, nil if it does not exist there, and the current revision. It
+// needs no right to read anything but the key.
 func (c *Console) find(r *http.Request, key string, at point) (found *version, now int64, err error) {
 	oldest, err := c.ask(r, key, 0, 1)
 	if err != nil || len(oldest.Items) == 0 {
