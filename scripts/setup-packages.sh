@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that packages can be built: C compilers for amd64 and arm64 with a static C library. With the argument
-# "suite" also that the suite can install them in a system of their own and run the programs of arm64.
+# Makes sure that packages can be built: C compilers for amd64 and arm64 with a static C library, and jq. With the
+# argument "suite" also that the suite can install them in a system of their own and run the programs of arm64.
 set -eu
 
 missing=
@@ -12,6 +12,7 @@ need() {
 }
 need x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu libc6-dev-amd64-cross
 need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+need jq jq
 if [ "${1:-}" = suite ]; then
 	need mmdebstrap mmdebstrap
 	need systemd-nspawn systemd-container

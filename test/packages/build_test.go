@@ -133,7 +133,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// The bills of material name the modules in the programs, SQLite's among them.
+// The bills of material name the modules in the programs, SQLite's among them, and the console's charts.
 func TestBillsOfMaterial(t *testing.T) {
 	dist := built(t, version)
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -156,7 +156,7 @@ func TestBillsOfMaterial(t *testing.T) {
 		if bill.BOMFormat != "CycloneDX" || of.Name != "github.com/sqlstore/sqlstore" || of.Version != version {
 			t.Errorf("%s is a bill of %+v in the format %q", path, of, bill.BOMFormat)
 		}
-		for _, name := range []string{"github.com/mattn/go-sqlite3", "std"} {
+		for _, name := range []string{"github.com/mattn/go-sqlite3", "std", "uplot"} {
 			if !slices.ContainsFunc(bill.Components, func(c struct{ Name string }) bool { return c.Name == name }) {
 				t.Errorf("%s lacks %s", path, name)
 			}
