@@ -295,6 +295,9 @@ const datastoreForm = "write sqlite:///path/to/file, with three slashes before a
 // file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
 func (c *Config) file() (string, error) {
 	switch {
+	case strings.Contains(c.DataDir, "://"): // it may hold a password
+		return "", fmt.Errorf("%w: %s is a URL instead of a directory: give it as %s", ErrConfig,
+			setting.Name("DataDir"), setting.Name("Datastore"))
 	case c.DatastorePasswordFile != "":
 		return "", fmt.Errorf("%w: %s is for Postgres, but %s names a SQLite database", ErrConfig,
 			setting.Name("DatastorePasswordFile"), setting.Name("Datastore"))

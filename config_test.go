@@ -81,6 +81,10 @@ func TestDatabase(t *testing.T) {
 		strings.Contains(got, "secret") {
 		t.Errorf("an upper-case scheme: %q, %v", got, err)
 	}
+	mistaken := sqlstore.Config{DataDir: "postgres://u:secret@host/db"}
+	if _, err := mistaken.Database(); !errors.Is(err, sqlstore.ErrConfig) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a URL as the data directory: %v", err)
+	}
 	sqlite := sqlstore.Config{DataDir: "dir", DatastorePasswordFile: "file"}
 	if _, err := sqlite.Database(); !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), "Postgres") {
 		t.Errorf("a password file for SQLite: %v", err)

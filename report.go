@@ -135,7 +135,9 @@ func (s *Server) fullReport(ctx context.Context) status.Report {
 			WAL: st.DBWAL,
 		}
 		if b, ok := s.backend.(backend.OnDisk); ok {
-			size.FreeDisk, _ = b.FreeDisk() // 0 if it is not known
+			if free, err := b.FreeDisk(); err == nil {
+				size.FreeDisk = &free
+			}
 		}
 		return size
 	})

@@ -220,14 +220,14 @@ func refusal(err error) *conditions.Fault {
 	if err == nil {
 		return nil
 	}
-	reason := "Invalid"
+	reason, advice := "Invalid", "correct it and send SIGHUP again"
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		reason = "FileUnreadable"
 	}
 	if errors.Is(err, ErrFixed) {
-		reason = "FixedSetting"
+		reason, advice = "FixedSetting", "restart the server to apply them, or undo the change and send SIGHUP again"
 	}
-	return &conditions.Fault{Reason: reason, Message: err.Error()}
+	return &conditions.Fault{Reason: reason, Message: err.Error() + "; " + advice}
 }
 
 // Status is the state of a server, and the JSON answer of /status.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 const (
@@ -39,10 +41,12 @@ func (c Config) settings() (s settings, err error) {
 	case Revision:
 		s.revisions, err = strconv.ParseInt(retention, 10, 64)
 		if err != nil || s.revisions < 0 {
-			err = fmt.Errorf("%w: retention %q is not a number of revisions", ErrConfig, retention)
+			err = fmt.Errorf("%w: %s %q is not a number of revisions, such as 1000", ErrConfig,
+				setting.Name("Compaction.Retention"), retention)
 		}
 	default:
-		err = fmt.Errorf("%w: mode %q is neither periodic nor revision", ErrConfig, c.Mode)
+		err = fmt.Errorf("%w: %s %q is neither periodic nor revision", ErrConfig, setting.Name("Compaction.Mode"),
+			c.Mode)
 	}
 	if s.period == 0 && s.revisions == 0 {
 		s.mode, s.retention = Off, ""
@@ -54,18 +58,22 @@ func (c Config) settings() (s settings, err error) {
 func parsePeriod(s string) (time.Duration, error) {
 	if hours, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if hours < 0 || hours > math.MaxInt64/int64(time.Hour) {
-			return 0, fmt.Errorf("%w: retention %q is not a possible number of hours", ErrConfig, s)
+			return 0, badPeriod(s, "is not a possible number of hours")
 		}
 		return time.Duration(hours) * time.Hour, nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%w: retention %q is neither a duration nor a number of hours", ErrConfig, s)
+		return 0, badPeriod(s, "is neither a duration nor a number of hours: write 90m or 12h, or 12 for hours")
 	}
 	if d > 0 && d < shortestPeriod {
-		return 0, fmt.Errorf("%w: retention %q is shorter than %v", ErrConfig, s, shortestPeriod)
+		return 0, badPeriod(s, fmt.Sprintf("is shorter than %v", shortestPeriod))
 	}
 	return d, nil
+}
+
+func badPeriod(s, why string) error {
+	return fmt.Errorf("%w: %s %q %s", ErrConfig, setting.Name("Compaction.Retention"), s, why)
 }
 
 // interval is the time between two compactions, without the jitter.

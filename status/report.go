@@ -49,7 +49,7 @@ type Report struct {
 	Backup *Backup `json:"backup,omitempty"`
 	// Size is nil until the database is open, and while it does not answer.
 	Size *Size `json:"size,omitempty"`
-	// LastError is the last commit that failed since the start, nil if none has.
+	// LastError is the last commit or heartbeat that failed since the start, nil if none has.
 	LastError *DatabaseError `json:"lastError,omitempty"`
 }
 
@@ -122,8 +122,8 @@ type Size struct {
 	InUse int64 `json:"inUse"`
 	// Quota is the size that raises the NOSPACE alarm, 0 if none does.
 	Quota int64 `json:"quota"`
-	// FreeDisk is what the disk of a SQLite database has left, 0 on Postgres.
-	FreeDisk int64 `json:"freeDisk"`
+	// FreeDisk is what the disk of a SQLite database has left, nil on Postgres, and if it is not known.
+	FreeDisk *int64 `json:"freeDisk,omitempty"`
 	// WAL is what the write-ahead log of a SQLite database takes besides Total, 0 on Postgres.
 	WAL int64 `json:"wal"`
 	// Keys is the number of keys.
@@ -138,8 +138,8 @@ func (s *Size) String() string {
 		fmt.Fprintf(&out, ", quota %s", humanize.IBytes(uint64(s.Quota)))
 	}
 	fmt.Fprintf(&out, "), %s keys", humanize.Comma(s.Keys))
-	if s.FreeDisk > 0 {
-		fmt.Fprintf(&out, ", %s free on the disk", humanize.IBytes(uint64(s.FreeDisk)))
+	if s.FreeDisk != nil {
+		fmt.Fprintf(&out, ", %s free on the disk", humanize.IBytes(uint64(*s.FreeDisk)))
 	}
 	return out.String()
 }

@@ -54,7 +54,7 @@ func TestConfigCheck(t *testing.T) {
 		{"--log-level=loud", "--log-level"},
 		{"--cert-file=/none --key-file=/none", "/none"},
 		{"--listen-client-urls=127.0.0.1:2379", "the scheme is missing"},
-		{"--auto-compaction-retention=1x", "retention"},
+		{"--auto-compaction-retention=1x", "Retention"},
 	} {
 		if out, err := configure(append([]string{"check"}, strings.Fields(c.args)...)...); err == nil ||
 			!strings.Contains(err.Error(), c.want) || out != "" {

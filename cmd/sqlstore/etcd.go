@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/etcdflags"
-	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // etcdName is the command that takes etcd's command line. The binary runs it, too, if that is its own name.
@@ -144,20 +143,5 @@ func (e *etcdMode) logNotes(log *slog.Logger) {
 	}
 	for _, w := range e.warnings {
 		log.Warn(w)
-	}
-	warnPlaintext(log, e.options.List("listen-client-urls"))
-}
-
-// warnPlaintext warns of URLs that other machines reach without TLS, which etcd and kine allow.
-func warnPlaintext(log *slog.Logger, clientURLs []string) {
-	urls, err := listen.ParseURLs(clientURLs)
-	if err != nil { // the server reports it
-		return
-	}
-	for _, u := range urls {
-		if !u.Secure() && !u.Local() {
-			log.Warn("serving client traffic insecurely beyond the loopback interface; this is strongly discouraged!",
-				"url", u.String())
-		}
 	}
 }

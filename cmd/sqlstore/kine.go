@@ -49,7 +49,7 @@ func runKine(args []string) error {
 	level := &slog.LevelVar{}
 	log := s.logger(level)
 	if err == nil {
-		m.logNotes(log, s)
+		m.logNotes(log)
 		createDatabase(log, &s.config)
 		err = serve(s, runner{
 			flags: flags, level: level, log: log, as: kineName,
@@ -128,9 +128,8 @@ func (m *kineMode) read() (*settings, *pflag.FlagSet, error) {
 	return s, serve, err
 }
 
-func (m *kineMode) logNotes(log *slog.Logger, s *settings) {
+func (m *kineMode) logNotes(log *slog.Logger) {
 	if len(m.without) > 0 {
 		log.Info("these settings of kine's have no effect", "settings", m.without)
 	}
-	warnPlaintext(log, s.config.ListenClientURLs)
 }

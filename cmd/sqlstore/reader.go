@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -96,7 +97,7 @@ func (r *reader) server(ctx context.Context) (*source.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(r.endpoints, ", "), err)
 	}
-	if err := r.reach(ctx, client); err != nil {
+	if err := r.reach(ctx, client, targets); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	t := targets[0]
@@ -118,12 +119,10 @@ func (r *reader) clientTLS() (*tls.Config, error) {
 }
 
 // reach fails if no server answers: later requests wait for one as long as it takes.
-func (r *reader) reach(ctx context.Context, client *clientv3.Client) error {
+func (r *reader) reach(ctx context.Context, client *clientv3.Client, targets []target) error {
 	var errs []error
-	for _, e := range client.Endpoints() {
-		ctx, cancel := context.WithTimeout(ctx, r.timeout)
-		_, err := client.Status(ctx, e)
-		cancel()
+	for i, e := range client.Endpoints() {
+		err := r.answers(ctx, client, e, targets[i])
 		if err == nil {
 			return nil
 		}
@@ -134,6 +133,25 @@ func (r *reader) reach(ctx context.Context, client *clientv3.Client) error {
 			"one of its client URLs", e, err))
 	}
 	return errors.Join(errs...)
+}
+
+// answers fails if a server does not answer. A client of gRPC waits until it can connect, without saying why it cannot,
+// so answers connects once before, by HTTP. What else fails of that does not matter: the URL may be for gRPC only.
+func (r *reader) answers(ctx context.Context, client *clientv3.Client, endpoint string, t target) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	resp, err := r.get(ctx, t, "/version")
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
+		return failed
+	}
+	if failed, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return failed
+	}
+	_, err = client.Status(ctx, endpoint)
+	return err
 }
 
 // refusesLogin reports whether a server has answered that it wants to know the user, or another one.

@@ -53,7 +53,8 @@ func (r *reloader) reload() {
 	}
 	changed, refused := r.changes(flags)
 	if len(refused) > 0 {
-		r.log.Error("settings not reloaded: these cannot change while the server runs", "settings", refused)
+		r.log.Error("settings not reloaded: these cannot change while the server runs; restart it to apply them",
+			"settings", refused)
 		r.server.RefuseReload(fmt.Errorf("%w: %s", sqlstore.ErrFixed, strings.Join(refused, ", ")))
 		return
 	}

@@ -87,6 +87,7 @@ func serve(s *settings, run runner) error {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its " +
 			"machine crashes")
 	}
+	warnPlaintext(log, s.config.ListenClientURLs)
 	end, err := s.startTracing(log)
 	if err != nil {
 		return err

@@ -29,6 +29,8 @@ func checkSourceFile(name string) error {
 	case errors.Is(err, os.ErrNotExist) && isAddress(name):
 		return fmt.Errorf("%w: --from %s has no scheme: write http://%[2]s, or https://%[2]s for a server with TLS",
 			errSettings, name)
+	case err != nil && mayHoldPassword(name): // and so does the system's message
+		return fmt.Errorf("%w: --from is no file, and no URL: give %s", errSettings, sourceForms)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("--from: %w: give %s", err, sourceForms)
 	case err != nil:
@@ -45,6 +47,12 @@ func checkSourceFile(name string) error {
 			"%ssqlite://%[3]s if it is kine's", errSettings, name, path, kine.Prefix)
 	}
 	return nil
+}
+
+// mayHoldPassword reports whether a text that is no URL may be a mistyped one with a password, or another form of a
+// DSN.
+func mayHoldPassword(text string) bool {
+	return strings.Contains(text, "@") || strings.Contains(strings.ToLower(text), "password=")
 }
 
 // isAddress reports whether a name is host:port.
@@ -130,6 +138,9 @@ func checkExportTarget(to string) error {
 	case isURL:
 		return fmt.Errorf("%w: --to has the unknown kind %s://: write %s before the URL of kine's database, as in "+
 			"%s", errSettings, scheme, kine.Prefix, kineForms)
+	}
+	if mayHoldPassword(to) {
+		return fmt.Errorf("%w: --to is not a URL: write %s", errSettings, kineForms)
 	}
 	return fmt.Errorf("%w: --to %s is not a URL: write %ssqlite://%s", errSettings, to, kine.Prefix, resolvedPath(to))
 }

@@ -43,6 +43,8 @@ func TestSourceHints(t *testing.T) {
 		"sqlite://":                       "write sqlite:///path/to/file",
 		"mysql://user:secret@host/db":     "only kine stores in mysql: write its URL as kine+mysql://",
 		"ftp://user:secret@host/db":       "the unknown kind ftp://: give ",
+		"postgres//user:secret@host/db":   "--from is no file, and no URL: give a snapshot file, ",
+		"host=x Password=secret":          "--from is no file, and no URL: give a snapshot file, ",
 	} {
 		_, err := (&sourceFlags{from: from}).open(t.Context(), nil, io.Discard)
 		checkHint(t, "--from "+from, err, want)
@@ -55,6 +57,8 @@ func TestSourceHints(t *testing.T) {
 		"sqlite:///state.db":       "write kine+ before the URL",
 		"mysql://user:secret@host": "write kine+ before the URL",
 		"kine+sqlite://state.db":   "write kine+sqlite://" + at("state.db"),
+
+		"postgres//user:secret@host/db": "--to is not a URL: write kine+sqlite:///path, ",
 	} {
 		checkHint(t, "--to "+to, checkExportTarget(to), want)
 	}

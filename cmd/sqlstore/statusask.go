@@ -93,18 +93,8 @@ func (a *asker) targets() ([]target, error) {
 func (a *asker) ask(ctx context.Context, t target) (*status.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+"/status", http.NoBody)
+	resp, err := a.get(ctx, t, "/status")
 	if err != nil {
-		return nil, err
-	}
-	resp, err := t.client.Do(req)
-	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // the caller already names the endpoint
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s", a.timeout)
-		}
 		return nil, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is one of "+
 			"its client or metrics URLs", t.name, err)
 	}
@@ -122,4 +112,20 @@ func (a *asker) ask(ctx context.Context, t target) (*status.Report, error) {
 		return nil, fmt.Errorf("%s reports no conditions at /status: check that it is a sqlstore server", t.name)
 	}
 	return &r, nil
+}
+
+// get requests a path of a server. Its errors do not name the server.
+func (a *asker) get(ctx context.Context, t target, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", a.timeout)
+	}
+	return resp, err
 }

@@ -132,7 +132,7 @@ func (in *Inputs) accepted() status.Condition {
 	if in.Refused != nil {
 		c.Status, c.Reason = status.False, in.Refused.Reason
 		c.Message = fmt.Sprintf("generation %d of the configuration was refused, and generation %d stays in force: "+
-			"%s; correct it and send SIGHUP again",
+			"%s",
 			in.Generation, in.InForce, in.Refused.Message)
 	}
 	return c

@@ -7,7 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// WriteFault is a batch that the database did not commit for a reason other than its contents.
+// WriteFault is a batch that the database did not commit for a reason other than its contents, or a heartbeat that it
+// did not answer.
 type WriteFault struct {
 	At  time.Time
 	Err error
@@ -30,8 +31,8 @@ func (s *Store) Writing() Writing {
 	return w
 }
 
-// LastFault returns the last batch that the database did not commit, even if batches have been committed since; nil if
-// there was none.
+// LastFault returns the last batch that the database did not commit, or the last heartbeat that it did not answer, even
+// if it has worked since; nil if there was none.
 func (s *Store) LastFault() *WriteFault { return s.lastFault.Load() }
 
 // OutOfSpace returns a [backend.ErrNoSpace] while the database has released its disk reserve and accepts only deletes

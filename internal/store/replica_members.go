@@ -179,7 +179,11 @@ func (r *replica) beats() {
 		if ctx.Err() != nil {
 			return
 		}
-		if failed := err != nil; failed != failing {
+		failed := err != nil
+		if failed {
+			r.s.lastFault.Store(&WriteFault{time.Now(), err})
+		}
+		if failed != failing {
 			failing = failed
 			if failed {
 				r.s.cfg.Logger.Warn("the database does not answer this replica's heartbeat", "error", err)

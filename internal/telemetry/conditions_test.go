@@ -54,7 +54,7 @@ func (a *alarmed) StatusContext(ctx context.Context) status.Report {
 
 func (a *alarmed) FullStatusContext(ctx context.Context) status.Report {
 	r := a.StatusContext(ctx)
-	r.Size = &status.Size{Total: 3 << 20, InUse: 2 << 20, Quota: 2 << 30, FreeDisk: 5 << 30, Keys: 1234}
+	r.Size = &status.Size{Total: 3 << 20, InUse: 2 << 20, Quota: 2 << 30, FreeDisk: new(int64(5 << 30)), Keys: 1234}
 	return r
 }
 

@@ -80,8 +80,8 @@ func TestRPM(t *testing.T) {
 		t.Errorf("after the upgrade, the files are %q", got)
 	}
 	do("--erase", "sqlstore")
-	if got := in("cat", data); got != "data" {
-		t.Errorf("after the removal, the data is %q", got)
+	if got := in("cat", data, config+".rpmsave"); got != "dataname: changed" {
+		t.Errorf("after the removal, the files are %q", got)
 	}
 	if _, err := os.Stat(root + "/usr/bin/sqlstore"); err == nil {
 		t.Error("the program is left")

@@ -2,6 +2,8 @@ package main
 
 import (
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -17,8 +19,18 @@ func hintLoopback(log *slog.Logger, clientURLs []string) {
 		return
 	}
 	log.Info("clients outside this container's network cannot connect: the server listens on its loopback interface "+
-		"only; set --listen-client-urls=http://0.0.0.0:2379, and certificates or "+
+		"only; set --listen-client-urls="+everywhere(clientURLs[0])+", and certificates or "+
 		"--insecure-plaintext", "listen-client-urls", clientURLs)
+}
+
+// everywhere returns the URL for the same port of all interfaces.
+func everywhere(clientURL string) string {
+	u, err := url.Parse(clientURL)
+	if err != nil { // the server reports it
+		return clientURL
+	}
+	u.Host = net.JoinHostPort("0.0.0.0", u.Port())
+	return u.String()
 }
 
 func inContainer() bool {
@@ -42,4 +54,18 @@ func loopbackOnly(urls []string) bool {
 		}
 	}
 	return true
+}
+
+// warnPlaintext warns of URLs that other machines reach without TLS, which --insecure-plaintext allows.
+func warnPlaintext(log *slog.Logger, clientURLs []string) {
+	urls, err := listen.ParseURLs(clientURLs)
+	if err != nil { // the server reports it
+		return
+	}
+	for _, u := range urls {
+		if !u.Secure() && !u.Local() {
+			log.Warn("serving client traffic insecurely beyond the loopback interface; this is strongly discouraged!",
+				"url", u.String())
+		}
+	}
 }
