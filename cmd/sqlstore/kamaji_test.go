@@ -32,9 +32,12 @@ func TestKamajiOverEtcdsAPI(t *testing.T) {
 	address := secureEndpoint(t, l)
 	as := func(name string) *clientv3.Client {
 		t.Helper()
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + address}, Logger: zap.NewNop(), TLS: &tls.Config{
+		config := &tls.Config{
 			RootCAs: ours.Pool(), Certificates: []tls.Certificate{ours.Pair(name)}, MinVersion: tls.VersionTLS12,
-		}})
+		}
+		c, err := clientv3.New(clientv3.Config{
+			Endpoints: []string{"https://" + address}, TLS: config, Logger: zap.NewNop(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

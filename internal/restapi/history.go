@@ -97,27 +97,14 @@ func (c *call) history(ctx context.Context) error {
 	if err != nil {
 		return badRequest("the parameter resourceVersion=%q %v", c.opts.version, errVersion)
 	}
-	var rows []store.Row
 	if after == 0 {
-		if after = max(c.s.engine.Compacted(), 0); after > 0 {
-			// the version that was current then is older than all changes that are left
-			res, err := c.s.engine.Range(ctx, &store.RangeRequest{Key: c.to.key, Revision: after})
-			if err != nil {
-				return because(ctx, err)
-			}
-			for _, r := range res.Rows {
-				rows = append(rows, *r)
-			}
-		}
+		after = -1 // all that are left
 	}
 	h, err := c.s.engine.History(ctx, c.to.key, after, limit, historyBytes)
 	if err != nil {
 		return because(ctx, err)
 	}
-	for i := range h.Changes {
-		rows = append(rows, h.Changes[i].Row)
-	}
-	if len(rows) == 0 && c.opts.version == "" {
+	if len(h.Changes) == 0 && c.opts.version == "" {
 		return notFound(c.to.key)
 	}
 	c.revision = h.Through
@@ -126,11 +113,11 @@ func (c *call) history(ctx context.Context) error {
 	*b = append(*b, `{"kind":"ObjectHistory","apiVersion":"sqlstore/v1","metadata":{"resourceVersion":"`...)
 	*b = append(strconv.AppendInt(*b, h.Through, 10), `","currentResourceVersion":"`...)
 	*b = append(strconv.AppendInt(*b, h.Clock.Revision, 10), `"},"items":[`...)
-	for i := range rows {
+	for i := range h.Changes {
 		if i > 0 {
 			*b = append(*b, ',')
 		}
-		if *b, err = c.appendVersion(ctx, *b, &rows[i]); err != nil {
+		if *b, err = c.appendVersion(ctx, *b, &h.Changes[i].Row); err != nil {
 			return because(ctx, err)
 		}
 	}

@@ -66,6 +66,8 @@ func TestHistory(t *testing.T) {
 	want("&resourceVersion=6", " up to 6 of 6")
 	compact(t, s, 4)
 	want("", "4:2 5:X 6:3 up to 6 of 6")
+	want("&limit=1", "4:2 up to 4 of 6")
+	want("&limit=2", "4:2 5:X up to 5 of 6")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=3", "").want(410, "Expired")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersion=x", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/ns/k?history=true&resourceVersionMatch=Exact", "").want(400, "BadRequest")

@@ -87,14 +87,15 @@ func (c *call) within(ctx context.Context, id auth.Identity) (auth.Identity, err
 	return id, err
 }
 
-// commonName returns the name in the client's certificate.
+// commonName returns the name in the client's certificate, if it has one.
 func (c *call) commonName() (name string, ok bool) {
 	if c.r.TLS == nil {
 		return "", false
 	}
 	for _, chain := range c.r.TLS.VerifiedChains {
 		if len(chain) > 0 {
-			return chain[0].Subject.CommonName, true
+			name := chain[0].Subject.CommonName
+			return name, name != ""
 		}
 	}
 	return "", false

@@ -3,6 +3,7 @@ package restapi_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,4 +92,40 @@ func TestListAndWatchAreTheStateOnReplicas(t *testing.T) {
 	t.Parallel()
 	a, b := replicas(t)
 	history(t, a, b)
+}
+
+// Compactions do not expire a history that is read meanwhile without a resource version, not even those of another
+// replica.
+func TestHistoryBesideCompactions(t *testing.T) {
+	t.Parallel()
+	a, b := replicas(t)
+	a.write("stable", "1")
+	done := make(chan struct{})
+	var compacting sync.WaitGroup
+	compacting.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			res, err := a.store.Put(t.Context(), &store.PutRequest{Key: []byte("hot")})
+			if err == nil {
+				_, err = a.store.Compact(t.Context(), res.Revision, true)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range 100 {
+		var h historyJSON
+		[]*served{a, b}[i%2].do("GET", "/v1/objects/stable?history=true&limit=1", "").want(200, "").decode(&h)
+		if len(h.Items) != 1 || h.Items[0].Metadata.ResourceVersion != "2" {
+			t.Errorf("%+v", h)
+		}
+	}
+	close(done)
+	compacting.Wait()
 }

@@ -168,7 +168,7 @@ func testDown(t *testing.T, s *site) {
 	b.await(`document.getElementById("stale").hidden`)
 	s.cluster.Kubectl(t, nil, "create", "configmap", "after")
 	b.await(`document.getElementById("changes").innerText.includes("/registry/configmaps/default/after")`)
-	b.expect("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED_ENCODING",
-		http.StatusText(http.StatusServiceUnavailable))
+	b.expect("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_SOCKET_NOT_CONNECTED", "ERR_EMPTY_RESPONSE",
+		"ERR_INCOMPLETE_CHUNKED_ENCODING", http.StatusText(http.StatusServiceUnavailable))
 	b.clean("a server that was killed")
 }

@@ -74,4 +74,13 @@ func testLogin(b *browser, on device) {
 	b.visit("/alarms")
 	b.await(`location.pathname === "/login" && document.getElementById("wrong") === null`)
 	b.clean("signing out")
+	// Signing out elsewhere shows on the overview, which is for everybody.
+	b.run(chromedp.KeyEvent("root" + kb.Tab + "secret" + kb.Enter))
+	b.await(`location.pathname === "/alarms"`)
+	b.visit("/")
+	b.await(`document.getElementById("user").innerText.includes("Sign out")`)
+	b.run(chromedp.Evaluate[chromedp.Void](`fetch("/logout", { method: "POST" })`))
+	b.await(`document.getElementById("user").innerText.trim() === "Sign in"`)
+	b.accessible("signed out elsewhere")
+	b.clean("signed out elsewhere")
 }

@@ -121,11 +121,13 @@ func (f Field) String() string {
 
 // short returns a value in JSON, cut to what fits into a line.
 func short(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	plainly := json.NewEncoder(&text)
+	plainly.SetEscapeHTML(false)
+	if plainly.Encode(value) != nil {
 		return "?"
 	}
-	runes := []rune(string(text))
+	runes := []rune(strings.TrimSpace(text.String()))
 	if s, ok := value.(string); ok && plain.MatchString(s) {
 		runes = []rune(s)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // api asks the server's HTTP API within the process.
@@ -45,6 +47,11 @@ func (f *failure) Words() string {
 	if f.Code == http.StatusGone && !f.exact {
 		return "That revision or time is not in the history that is left: it has been compacted, or nobody knows " +
 			"when it was committed."
+	}
+	var asked, newest int64
+	if n, _ := fmt.Sscanf(f.Message, "Too large resource version: %d, current: %d", &asked, &newest); n == 2 {
+		return fmt.Sprintf("Revision %s does not exist yet. The newest is %s.", humanize.Comma(asked),
+			humanize.Comma(newest))
 	}
 	return f.Message
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -136,24 +138,31 @@ func trail(to string) (all []entry) {
 	return all
 }
 
-// queryOf returns the text for the search field: what the page shows.
+// queryOf returns the text for the search field: what the page shows, if a field can hold it.
 func queryOf(r *http.Request) string {
 	q := r.URL.Query()
 	for _, name := range []string{"q", "prefix", "key"} {
 		if text := q.Get(name); text != "" {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+				return ""
+			}
 			return text
 		}
 	}
 	return ""
 }
 
-// jump leads from the search field to a key if it exists, and otherwise to what begins with the text.
+// jump leads from the search field to the page or kind with that name, or else to a key if it exists, and otherwise to
+// what begins with the text.
 func (c *Console) jump(r *http.Request) (view, error) {
 	at, err := pointOf(r)
 	if err != nil {
 		return view{}, err
 	}
 	text := r.URL.Query().Get("q")
+	if s := c.named(r, text, at); s != nil {
+		return view{to: s.Href}, nil
+	}
 	to := url.Values{"prefix": {text}}
 	page := "/browse"
 	if text != "" && !strings.HasSuffix(text, "/") {

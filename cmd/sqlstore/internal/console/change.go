@@ -12,7 +12,7 @@ import (
 type changing struct {
 	Key     string
 	Trail   []entry
-	Action  string   // the address of the form
+	Action  string   // the address of the form, with the key: a field cannot hold all bytes that a key can have
 	Restore *version // the version to put back, nil to delete the key
 	Now     int64    // the revision of the newest version, 0 if the key does not exist
 	Lines   []line   // what the change does
@@ -23,7 +23,8 @@ type changing struct {
 
 // asking returns the page for a key.
 func (c *Console) asking(r *http.Request, action string) (*changing, *version, error) {
-	ch := &changing{Key: r.URL.Query().Get("key"), Action: action}
+	key := r.URL.Query().Get("key")
+	ch := &changing{Key: key, Action: link(action, "key", key)}
 	if err := checkKey(ch.Key); err != nil {
 		return nil, nil, err
 	}
@@ -87,7 +88,7 @@ func (c *Console) askDelete(r *http.Request) (view, error) {
 
 // form returns what the page's form has sent: the key, and the revision that its user saw.
 func form(r *http.Request) (key string, now int64, err error) {
-	key = r.PostForm.Get("key")
+	key = r.URL.Query().Get("key")
 	if err := checkKey(key); err != nil {
 		return "", 0, err
 	}

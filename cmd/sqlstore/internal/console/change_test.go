@@ -19,14 +19,16 @@ func (s *served) post(path string, form url.Values, headers ...string) *page {
 	return s.page(s.send(http.MethodPost, path, strings.NewReader(form.Encode()), headers...))
 }
 
-// changeForm is the form of the page that asks before a change.
-func changeForm(key string, now int64, at ...int64) url.Values {
-	f := url.Values{"key": {key}, "now": {fmt.Sprint(now)}}
+// changeForm is the form of the page that asks before a change, which goes to the path of the key.
+func changeForm(now int64, at ...int64) url.Values {
+	f := url.Values{"now": {fmt.Sprint(now)}}
 	for _, revision := range at {
 		f.Set("at", fmt.Sprint(revision))
 	}
 	return f
 }
+
+func keyPath(path, key string) string { return path + "?key=" + url.QueryEscape(key) }
 
 func TestPutBack(t *testing.T) {
 	t.Parallel()
@@ -49,7 +51,7 @@ func TestPutBack(t *testing.T) {
 		`-  speed: &#34;5&#34;`, `&#43;  speed: &#34;3&#34;`)
 	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, "Nothing differs.")
 	// Without users, nobody can be sure of a name.
-	s.post("/restore", changeForm(web, second, first), "Authorization: Basic cm9vdDpy").want(200, "speed: &#34;3&#34;",
+	s.post(keyPath("/restore", web), changeForm(second, first), root).want(200, "speed: &#34;3&#34;",
 		"the newest")
 	if !s.log.contains(`"console: a version was put back" key=` + web + ` user="" address=127.0.0.1:`) {
 		t.Error("the log does not say what was put back")
@@ -59,23 +61,23 @@ func TestPutBack(t *testing.T) {
 		t.Fatalf("%v, %v; want the first value, with the lease", now.Kvs, err)
 	}
 	// Somebody else was faster: nothing changes.
-	s.post("/restore", changeForm(web, second, second)).want(http.StatusConflict, "nothing was done",
+	s.post(keyPath("/restore", web), changeForm(second, second)).want(http.StatusConflict, "nothing was done",
 		"/object?key="+q)
-	s.post("/delete", changeForm(web, second)).want(http.StatusConflict)
+	s.post(keyPath("/delete", web), changeForm(second)).want(http.StatusConflict)
 	third := now.Kvs[0].ModRevision
 	s.get("/delete?key="+q).want(200, fmt.Sprintf(`name="now" value="%d"`, third), "-  speed: &#34;3&#34;")
-	s.post("/delete", changeForm(web, third)).want(200, "Deleted at revision")
+	s.post(keyPath("/delete", web), changeForm(third)).want(200, "Deleted at revision")
 	if !s.log.contains(`"console: a key was deleted" key=` + web) {
 		t.Error("the log does not say what was deleted")
 	}
-	s.post("/delete", changeForm(web, 0)).want(404)
+	s.post(keyPath("/delete", web), changeForm(0)).want(404)
 	s.get("/delete?key=" + q).want(404)
 	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, second)).want(200, `name="now" value="0"`, "creates the key again")
-	s.post("/restore", changeForm(web, 0, second)).want(200, "speed: &#34;5&#34;")
-	s.post("/restore", changeForm(web, 0, second)).want(http.StatusConflict) // it exists again
+	s.post(keyPath("/restore", web), changeForm(0, second)).want(200, "speed: &#34;5&#34;")
+	s.post(keyPath("/restore", web), changeForm(0, second)).want(http.StatusConflict) // it exists again
 	empty := s.put("empty", "")
 	s.put("empty", "full")
-	s.post("/restore", changeForm("empty", empty+1, empty)).want(200, "0 B", "the newest")
+	s.post(keyPath("/restore", "empty"), changeForm(empty+1, empty)).want(200, "0 B", "the newest")
 	for name, form := range map[string]url.Values{
 		"no key": {"now": {"3"}, "at": {"2"}}, "no revision": {"key": {web}, "at": {"2"}},
 	} {
@@ -83,8 +85,8 @@ func TestPutBack(t *testing.T) {
 			t.Errorf("%s: %d", name, p.code)
 		}
 	}
-	s.post("/restore", changeForm(web, second)).want(404)
-	s.post("/restore", changeForm(web, second, 1)).want(404)
+	s.post(keyPath("/restore", web), changeForm(second)).want(404)
+	s.post(keyPath("/restore", web), changeForm(second, 1)).want(404)
 }
 
 // Pages of other sites cannot change anything with the rights of somebody who is logged in here.
@@ -98,10 +100,10 @@ func TestForeignForms(t *testing.T) {
 		{"Origin: http://attacker.example"},
 		{"Origin: null"},
 	} {
-		s.post("/delete", changeForm(web, revision), headers...).want(http.StatusForbidden)
+		s.post(keyPath("/delete", web), changeForm(revision), headers...).want(http.StatusForbidden)
 	}
 	s.get("/delete?key=" + url.QueryEscape(web) + fmt.Sprintf("&now=%d", revision)).want(200) // only asks
-	s.post("/delete", changeForm(web, revision), "Sec-Fetch-Site: same-origin", "Origin: "+s.url).want(200,
+	s.post(keyPath("/delete", web), changeForm(revision), "Sec-Fetch-Site: same-origin", "Origin: "+s.url).want(200,
 		"Deleted at revision")
 }
 
@@ -115,7 +117,24 @@ func TestReadOnly(t *testing.T) {
 	s.get("/object?key="+q).want(200, "the newest").without("/restore", "/delete")
 	s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, first)).want(404)
 	s.get("/delete?key=" + q).want(404)
-	s.post("/restore", changeForm(web, second, first)).want(http.StatusMethodNotAllowed)
-	s.post("/delete", changeForm(web, second)).want(http.StatusMethodNotAllowed)
+	s.post(keyPath("/restore", web), changeForm(second, first)).want(http.StatusMethodNotAllowed)
+	s.post(keyPath("/delete", web), changeForm(second)).want(http.StatusMethodNotAllowed)
 	s.get("/object?key="+q).want(200, "speed: &#34;5&#34;", "the newest")
+}
+
+// The address of a form has the key: no field of a browser's form holds all bytes that a key can have.
+func TestChangeOfAKeyOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, key := range []string{"/x/a\nb", "/x/a\r\nb", "/x/bad\xff\xfe", "/x/a\x00b"} {
+		first := s.put(key, "before")
+		second := s.put(key, "after")
+		q := url.QueryEscape(key)
+		s.get(fmt.Sprintf("/restore?key=%s&at=%d", q, first)).want(200, `action="/restore?key=`+q+`"`).
+			without(`name="key"`)
+		s.post(keyPath("/restore", key), changeForm(second, first)).want(200, "before")
+		s.get("/delete?key="+q).want(200, `action="/delete?key=`+q+`"`).without(`name="key"`)
+		s.post(keyPath("/delete", key), changeForm(second+1)).want(200, "Deleted at revision")
+		s.get("/object?key="+q).want(200, `name="q" type="search" value=""`)
+	}
 }

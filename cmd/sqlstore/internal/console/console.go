@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,7 +197,7 @@ type view struct {
 	code        int    // of the answer, 0 for 200
 	to          string // a redirection
 	file        *download
-	signIn      bool // the page has a link to the login
+	authEnabled bool // known to the page, although it needs no user
 }
 
 // layout is the data of every page.
@@ -206,9 +207,12 @@ type layout struct {
 	Query       string // in the search field
 	User        string // "" if there is none
 	SignedIn    bool   // the user has a session
-	SignIn      bool   // nobody is known to be the user, and the page has a link to the login
+	SignIn      bool   // there is a login, as another user if there is one
 	Data        any
 }
+
+// ofThePast are the pages that can show a point in the past. The others show the present.
+var ofThePast = []string{"browse", "object", "diff", "change", "failure"}
 
 // overviewPattern is the pattern of the overview.
 const overviewPattern = "GET /{$}"
@@ -227,8 +231,8 @@ func (c *Console) page(pattern string, show func(*http.Request) (view, error)) {
 	})
 }
 
-// mostForm bounds a form. A key of more than a third of it is for other programs: a form encodes it.
-const mostForm = 1 << 20
+// mostForm bounds a form, which has revisions and times.
+const mostForm = 64 << 10
 
 // readForm reads the form of a POST, which may have so many bytes. Other requests have no body.
 func readForm(r *http.Request, most int64) error {
@@ -287,12 +291,15 @@ func (c *Console) rendered(w http.ResponseWriter, r *http.Request, v view, err e
 		return v.file.body
 	}
 	at, err := pointOf(r)
-	if err != nil {
+	switch {
+	case !slices.Contains(ofThePast, v.page):
+		at = point{}
+	case err != nil:
 		at.Text = r.URL.Query().Get("at") // to be corrected
 	}
 	data := layout{
 		Title: v.title, Page: v.page, At: at, Query: queryOf(r), User: visit.user(), SignedIn: visit.signedIn(),
-		SignIn: v.signIn && visit.user() == "", Data: v.data,
+		SignIn: visit.maySignIn(v.authEnabled), Data: v.data,
 	}
 	var body bytes.Buffer
 	if err := c.pages[v.page].Execute(&body, data); err != nil {

@@ -55,6 +55,23 @@ func TestJump(t *testing.T) {
 	s.get("/go?q="+q).want(200, "v1 ConfigMap")
 	s.get("/go?q="+q[:len(q)-1]).want(200, "2 keys")
 	s.get("/go?q=").want(200, "2 keys", "<title>All keys")
+	s.get("/go?q=leases").want(200, "<title>Leases")
+	s.get("/go?q=ConfigMaps").want(200, "<title>/registry/configmaps/")
+}
+
+// Pages of the present do not say that they show the past, and a point in the future is named.
+func TestPagesOfThePresent(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.put("/a", "x")
+	for _, path := range []string{"/", "/leases", "/users", "/alarms", "/top", "/watch"} {
+		s.get(path+"?at=1").want(200, `name="at" value=""`)
+	}
+	s.get("/browse?at=99999").want(504, "Revision 99,999 does not exist yet. The newest is 2.",
+		`name="at" value="99999"`)
+	for _, key := range []string{"/h/.", "/h/../x", "."} {
+		s.get("/object?key="+url.QueryEscape(key)).want(400, "or have . or .. between slashes")
+	}
 }
 
 // While users have rights, a page shows what its user may read.
@@ -74,8 +91,8 @@ func TestUsers(t *testing.T) {
 	s.get("/object?key=/a/1", alice).want(200, "mine")
 	s.get("/object?key=/b/1", alice).want(403).without("theirs")
 	s.get("/browse", alice).want(403)
-	s.post("/delete", changeForm("/a/1", mine), alice).want(403)
-	s.post("/delete", changeForm("/b/1", mine+1), root).want(200)
+	s.post(keyPath("/delete", "/a/1"), changeForm(mine), alice).want(403)
+	s.post(keyPath("/delete", "/b/1"), changeForm(mine+1), root).want(200)
 	if !s.log.contains(`"console: a key was deleted" key=/b/1 user=root`) {
 		t.Error("the log does not say who deleted a key")
 	}

@@ -31,6 +31,7 @@ var functions = template.FuncMap{
 	"runbook": runbook,
 	"digits":  digits,
 	"when":    when,
+	"now":     time.Now,
 	"name":    name,
 	"short":   short,
 	"visible": visible,

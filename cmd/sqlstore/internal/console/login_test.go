@@ -127,9 +127,9 @@ func TestLogin(t *testing.T) {
 	}
 	// What a program sends counts more than a cookie.
 	s.once("GET", "/object?key=/b/1", nil, mine, root).want(200, "theirs", "<bdi>root</bdi>").without("Sign out")
-	s.once("POST", "/delete", changeForm("/a/1", 2), navigate).leads("/login?next=" +
+	s.once("POST", keyPath("/delete", "/a/1"), changeForm(2), navigate).leads("/login?next=" +
 		url.QueryEscape("/object?key=%2Fa%2F1"))
-	s.once("POST", "/delete", changeForm("/a/1", 2), navigate, mine).want(403)
+	s.once("POST", keyPath("/delete", "/a/1"), changeForm(2), navigate, mine).want(403)
 	s.once("GET", "/object?key=/a/1", nil, navigate, mine).want(200, "mine")
 }
 

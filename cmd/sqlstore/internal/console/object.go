@@ -114,9 +114,9 @@ func checkKey(key string) error {
 	switch {
 	case key == "":
 		return &failure{Code: http.StatusBadRequest, Message: "The address names no key."}
-	case strings.HasSuffix(key, "/"):
+	case strings.HasSuffix(key, "/"), strings.Contains("/"+key+"/", "/./"), strings.Contains("/"+key+"/", "/../"):
 		return &failure{Code: http.StatusBadRequest, Message: "The list/watch API has no objects whose keys end in a " +
-			"slash: use etcdctl or 'sqlstore get' for " + show.Key(key) + "."}
+			"slash, or have . or .. between slashes: use etcdctl or 'sqlstore get' for " + show.Key(key) + "."}
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestOldestVersion(t *testing.T) {
 	s.get(fmt.Sprintf("/object?key=cold&at=%d", old)).want(200, "old value").without("the newest")
 	s.get(fmt.Sprintf("/diff?key=cold&from=%d&to=%d", old, updated)).want(200, "-old value", "&#43;new value")
 	s.get(fmt.Sprintf("/restore?key=cold&at=%d", old)).want(200, "&#43;old value")
-	s.post("/restore", changeForm("cold", updated, old)).want(200, "old value", "the newest")
+	s.post(keyPath("/restore", "cold"), changeForm(updated, old)).want(200, "old value", "the newest")
 	s.get(fmt.Sprintf("/object?key=cold&at=%d", old-1)).want(410)
 }
 

@@ -43,9 +43,7 @@ func (c *Console) overview(r *http.Request) (view, error) {
 			o.Forecast = about(d)
 		}
 	}
-	// A certificate may name the user, but the report needs none.
-	signIn := o.AuthEnabled && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
-	return view{page: "overview", title: "Overview", data: &o, signIn: signIn}, nil
+	return view{page: "overview", title: "Overview", data: &o, authEnabled: o.AuthEnabled}, nil
 }
 
 // farthest is how far ahead a forecast from an hour says anything.

@@ -33,8 +33,8 @@ func cameFor(r *http.Request) string {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path == "/top":
 		return returnTo(r.URL.RequestURI())
-	case r.PostForm.Get("key") != "":
-		return returnTo(link("/object", "key", r.PostForm.Get("key")))
+	case r.URL.Query().Get("key") != "":
+		return returnTo(link("/object", "key", r.URL.Query().Get("key")))
 	}
 	return "/"
 }

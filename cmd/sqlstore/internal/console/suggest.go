@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,19 @@ func (c *Console) suggest(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the browser has disconnected
+}
+
+// named returns the page or kind with a name, nil if there is none.
+func (c *Console) named(r *http.Request, text string, at point) *suggestion {
+	if text == "" || strings.Contains(text, "/") {
+		return nil
+	}
+	for _, s := range append(slices.Clone(places), c.kinds(r, text, at)...) {
+		if strings.EqualFold(s.Text, text) {
+			return &s
+		}
+	}
+	return nil
 }
 
 // kinds returns the prefixes of kinds of Kubernetes' objects, and of groups of custom ones, whose names contain a text.

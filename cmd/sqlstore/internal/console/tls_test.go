@@ -58,15 +58,25 @@ func TestLoginOverTLS(t *testing.T) {
 		t: t, server: server, client: etcd, url: "https://127.0.0.1:" + port, transport: transport, log: &logged{},
 	}
 	s.users()
-	s.once("GET", "/browse", nil, navigate).want(403, "<bdi>bob</bdi>").without("Sign out")
+	const signIn = `<a href="/login">Sign in</a>`
+	s.once("GET", "/browse", nil, navigate).want(403, "<bdi>bob</bdi>", signIn).without("Sign out")
+	s.once("GET", "/", nil, navigate).want(200, signIn)
 	cookie := s.once("POST", "/login", credentials("alice", "secret"), navigate).leads("/").header.Get("Set-Cookie")
 	if !strings.HasPrefix(cookie, "__Host-sqlstore-"+port+"=") ||
 		!strings.HasSuffix(cookie, "; Path=/; HttpOnly; Secure; SameSite=Strict") {
 		t.Errorf("the cookie %q", cookie)
 	}
 	mine, _, _ := strings.Cut("Cookie: "+cookie, ";")
-	s.once("GET", "/browse?prefix=/a/", nil, navigate, mine).want(200, "<bdi>alice</bdi>", "Sign out")
+	s.once("GET", "/browse?prefix=/a/", nil, navigate, mine).want(200, "<bdi>alice</bdi>", "Sign out").
+		without(signIn)
 	plain := strings.Replace(mine, "__Host-", "", 1)
 	s.once("GET", "/browse?prefix=/a/", nil, navigate, plain).want(403, "<bdi>bob</bdi>")
 	s.once("POST", "/logout", credentials("", ""), navigate, mine, "Origin: https://localhost:"+port).want(403)
+
+	// A certificate without a name is no user.
+	nameless := transport.Clone()
+	nameless.TLSClientConfig.Certificates = []tls.Certificate{a.Pair("")}
+	t.Cleanup(nameless.CloseIdleConnections)
+	s.transport = nameless
+	s.once("GET", "/browse", nil, navigate).leads("/login?next=%2Fbrowse")
 }

@@ -101,15 +101,13 @@ func is(err error, code int) bool {
 	return ok && f.Code == code
 }
 
-// find returns the version that a key has at a point, nil if it does not exist there, and the current revision. It
-// needs no right to read anything but the key.
+// find returns the version that a key has at a point, nil if it does not exist there, and a revision from which the
+// page follows the key. It needs no right to read anything but the key.
 func (c *Console) find(r *http.Request, key string, at point) (found *version, now int64, err error) {
 	oldest, err := c.ask(r, key, 0, 1)
+	now = oldest.Metadata.CurrentResourceVersion
 	if err != nil || len(oldest.Items) == 0 {
-		return nil, oldest.Metadata.CurrentResourceVersion, err
-	}
-	if now = oldest.Metadata.CurrentResourceVersion; at.Text == "" {
-		at.revision = now
+		return nil, now, err
 	}
 	ask := url.Values{}
 	at.list(ask)
@@ -117,23 +115,26 @@ func (c *Console) find(r *http.Request, key string, at point) (found *version, n
 	switch err = c.api.get(r, objectsPath+url.PathEscape(key), ask, &o); {
 	case is(err, http.StatusNotFound):
 		return nil, now, nil
-	case is(err, http.StatusGone) && at.revision == oldest.Items[0].Metadata.ResourceVersion:
-		// nobody can read the store at that revision, but the history begins with it
-		return decoded(oldest.rows(key)[0]), now, nil
+	case is(err, http.StatusGone) && at.revision > 0:
+		// nobody can read the store at that revision, but the history may begin with it
+		if v := oldest.rows(key)[0]; v.Revision == at.revision && !v.Deleted() {
+			return decoded(v), now, nil
+		}
+		return nil, now, err
 	case err != nil:
 		return nil, now, err
 	}
 	revision := o.Metadata.ResourceVersion
-	if revision == oldest.Items[0].Metadata.ResourceVersion {
-		return decoded(oldest.rows(key)[0]), now, nil
-	}
 	part, err := c.ask(r, key, revision-1, 1)
+	if revision == 1 || is(err, http.StatusGone) { // older than all changes that are left
+		part, err = c.ask(r, key, 0, 1)
+	}
 	if err != nil {
 		return nil, now, err
 	}
 	for _, v := range part.rows(key) {
 		if v.Revision == revision {
-			return decoded(v), now, nil
+			return decoded(v), max(now, revision), nil
 		}
 	}
 	return nil, now, &failure{Code: http.StatusGone, Message: "The version has just been compacted: try again."}

@@ -13,6 +13,7 @@ import (
 // visit is what the console knows about the user of a request.
 type visit struct {
 	session *session.Session              // nil without one
+	header  bool                          // credentials came with the request
 	caller  atomic.Pointer[auth.Identity] // whom the API has served; nil before it has
 }
 
@@ -30,6 +31,7 @@ func (c *Console) visited(r *http.Request) (*http.Request, error) {
 		}
 		return r.WithContext(ctx), nil
 	}
+	v.header = true
 	r = r.WithContext(ctx)
 	var status struct{}
 	switch err := c.api.get(r, authPath, nil, &status); {
@@ -109,6 +111,12 @@ func userOf(r *http.Request) string { return visitOf(r).user() }
 
 // signedIn reports whether the user has a session.
 func (v *visit) signedIn() bool { return v.session != nil && !v.session.Ended() }
+
+// maySignIn reports whether there is a login for the user of a page, which may know that authentication is enabled.
+// Otherwise only a caller with a name shows that.
+func (v *visit) maySignIn(enabled bool) bool {
+	return !v.signedIn() && !v.header && (enabled || v.user() != "")
+}
 
 // settle ends the session if the API has refused it, or has served nobody: authentication is disabled.
 func (c *Console) settle(v *visit, refused bool) {

@@ -112,6 +112,9 @@ func TestSizes(t *testing.T) {
 			}
 		})
 	}
+	if _, _, s, ok := SizesOf([]byte(`{"apiVersion":"v1","kind":"K","(encoding)":1}`)); !ok || s[`"(encoding)"`] != 15 {
+		t.Errorf("a field that is called like the encoding: %v", s)
+	}
 	if _, _, s, ok := SizesOf([]byte(many)); !ok || len(s) > mostFields+2 || s[OtherFields] < 400_000 {
 		t.Errorf("%d fields, %d bytes of others, %v", len(s), s[OtherFields], ok)
 	}

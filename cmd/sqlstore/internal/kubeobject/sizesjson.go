@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -53,6 +54,9 @@ func (r *fieldReader) fields(above string, nested func(name string) bool, found 
 		}
 		key, _ := token.(string) // Token refuses other keys
 		name := above + key
+		if strings.HasPrefix(name, "(") { // like those of what is no field
+			name = strconv.Quote(name)
+		}
 		if nested(name) {
 			err = r.fields(name+".", nested, found)
 		} else if err = r.Decode(&r.value); err == nil {

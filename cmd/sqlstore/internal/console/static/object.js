@@ -22,8 +22,13 @@ const stream = follow(() => `${object.dataset.events}&after=${after}`, {
 		refresh();
 	},
 	progress: (_, id) => { after = id; },
-	failed: () => {
+	failed: (why) => {
 		stream.stop();
-		document.getElementById("stale").hidden = false;
+		const again = document.createElement("a");
+		again.href = location.href;
+		again.textContent = "Load it again";
+		const stale = document.getElementById("stale");
+		stale.replaceChildren(`This page is no longer live: ${why} `, again);
+		stale.hidden = false;
 	},
 });
