@@ -138,9 +138,9 @@ func (r *reader) reach(ctx context.Context, client *clientv3.Client, targets []t
 // answers fails if a server does not answer. A client of gRPC waits until it can connect, without saying why it cannot,
 // so answers connects once before, by HTTP. What else fails of that does not matter: the URL may be for gRPC only.
 func (r *reader) answers(ctx context.Context, client *clientv3.Client, endpoint string, t target) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	asking, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	resp, err := r.get(ctx, t, "/version")
+	resp, err := r.get(asking, t, "/version")
 	if err == nil {
 		_ = resp.Body.Close()
 	}
@@ -150,6 +150,8 @@ func (r *reader) answers(ctx context.Context, client *clientv3.Client, endpoint 
 	if failed, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return failed
 	}
+	ctx, cancel = context.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	_, err = client.Status(ctx, endpoint)
 	return err
 }

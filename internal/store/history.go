@@ -24,9 +24,6 @@ func (s *Store) History(ctx context.Context, key []byte, after int64, limit int,
 		h, err = s.historyAfter(ctx, key, after, limit, bytes)
 	} else {
 		h, err = s.wholeHistory(ctx, key, limit, bytes)
-		for errors.Is(err, ErrCompacted) && ctx.Err() == nil {
-			h, err = s.wholeHistory(ctx, key, limit, bytes)
-		}
 	}
 	if now := s.Auth(); err == nil && now != state {
 		err = mayRead(ctx, now, key, nil)
@@ -55,25 +52,37 @@ func (s *Store) historyAfter(
 	return h, h.Clock.Check(after)
 }
 
-// wholeHistory is a try of a history of everything that is left. Errors: those of [Store.History]; [ErrCompacted] means
-// that there was a compaction meanwhile.
+// wholeHistory returns a history of everything that is left. It begins again if there was a compaction meanwhile,
+// perhaps by another replica. Errors: those of [Store.History].
 func (s *Store) wholeHistory(ctx context.Context, key []byte, limit int, bytes int64) (h backend.History, err error) {
-	clock, err := s.backend.Clock(ctx) // other replicas compact, too
-	if err != nil {
-		return h, err
+	for last := int64(-1); ; {
+		clock, err := s.backend.Clock(ctx)
+		if err != nil {
+			return h, err
+		}
+		h, err = s.historyFrom(ctx, clock, key, limit, bytes)
+		if !errors.Is(err, ErrCompacted) || clock.Compacted <= last {
+			return h, err
+		}
+		last = clock.Compacted
 	}
-	oldest := max(clock.Compacted, 0)
-	if oldest == 0 {
+}
+
+// historyFrom returns a history that begins at the compacted revision of a clock. Errors: those of [Store.History].
+func (s *Store) historyFrom(
+	ctx context.Context, clock backend.Clock, key []byte, limit int, bytes int64,
+) (h backend.History, err error) {
+	if clock.Compacted <= 0 {
 		return s.historyAfter(ctx, key, 0, limit, bytes)
 	}
-	res, err := s.Range(ctx, &RangeRequest{Key: key, Revision: oldest})
+	res, err := s.Range(ctx, &RangeRequest{Key: key, Revision: clock.Compacted})
 	if err != nil {
 		return h, err
 	}
 	if limit -= len(res.Rows); limit > 0 {
-		h, err = s.historyAfter(ctx, key, oldest, limit, bytes)
+		h, err = s.historyAfter(ctx, key, clock.Compacted, limit, bytes)
 	} else {
-		h = backend.History{Clock: clock, Through: oldest}
+		h = backend.History{Clock: clock, Through: clock.Compacted}
 	}
 	for _, r := range res.Rows {
 		h.Changes = append([]backend.Change{{Row: *r}}, h.Changes...)

@@ -152,7 +152,7 @@ func queryOf(r *http.Request) string {
 	return ""
 }
 
-// jump leads from the search field to the page or kind with that name, or else to a key if it exists, and otherwise to
+// jump leads from the search field to a key if it exists, or else to the page or kind with that name, and otherwise to
 // what begins with the text.
 func (c *Console) jump(r *http.Request) (view, error) {
 	at, err := pointOf(r)
@@ -160,19 +160,18 @@ func (c *Console) jump(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	text := r.URL.Query().Get("q")
-	if s := c.named(r, text, at); s != nil {
-		return view{to: s.Href}, nil
-	}
 	to := url.Values{"prefix": {text}}
 	page := "/browse"
 	if text != "" && !strings.HasSuffix(text, "/") {
 		ask := url.Values{}
 		at.list(ask)
 		var o item
-		switch err := c.api.get(r, objectsPath+url.PathEscape(text), ask, &o); {
-		case err == nil:
+		err := c.api.get(r, objectsPath+url.PathEscape(text), ask, &o)
+		if err == nil {
 			page, to = "/object", url.Values{"key": {text}}
-		case !is(err, http.StatusNotFound):
+		} else if s := c.named(r, text, at); s != nil { // also for users who may not read such a key
+			return view{to: s.Href}, nil
+		} else if !is(err, http.StatusNotFound) {
 			return view{}, err
 		}
 	}

@@ -56,6 +56,8 @@ func TestJump(t *testing.T) {
 	s.get("/go?q="+q[:len(q)-1]).want(200, "2 keys")
 	s.get("/go?q=").want(200, "2 keys", "<title>All keys")
 	s.get("/go?q=leases").want(200, "<title>Leases")
+	s.put("users", "a key that is called like a page")
+	s.get("/go?q=users").want(200, "called like a page")
 	s.get("/go?q=ConfigMaps").want(200, "<title>/registry/configmaps/")
 }
 
