@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.etcd.io/etcd/pkg/v3/adt"
-
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -30,7 +28,7 @@ type Hub struct {
 	window    window
 	streams   map[*Stream]struct{}
 	keys      map[string]watchers // watches of single keys
-	ranges    adt.IntervalTree    // values are watchers: watches of ranges
+	ranges    *ranges             // watches of ranges
 	asking    []*Stream           // streams whose progress response waits for a publication
 	staging   []*watcher          // watches for which the batch being published has events
 	queue     []*Stream           // streams that need what their watches have missed, in turn
@@ -48,7 +46,7 @@ func New(ctx context.Context, clock backend.Clock, cfg Config) *Hub {
 		window:  window{max: cfg.WindowBytes, first: clock.Revision + 1},
 		streams: map[*Stream]struct{}{},
 		keys:    map[string]watchers{},
-		ranges:  adt.NewIntervalTree(),
+		ranges:  newRanges(),
 	}
 }
 
@@ -64,15 +62,7 @@ func (h *Hub) Publish(rows, prevs []*index.Item, rev, compacted int64) {
 		for w := range h.keys[index.KeyString(e.item.Key)] {
 			w.stage(e)
 		}
-		if h.ranges.Len() == 0 {
-			continue
-		}
-		h.ranges.Visit(adt.NewBytesAffinePoint(e.item.Key), func(n *adt.IntervalValue) bool {
-			for w := range n.Val.(watchers) {
-				w.stage(e)
-			}
-			return true
-		})
+		h.ranges.stage(e)
 	}
 	for i, w := range h.staging {
 		w.offer()
@@ -139,12 +129,7 @@ func (h *Hub) add(w *watcher) {
 		set[w] = struct{}{}
 		return
 	}
-	ivl := w.interval()
-	if found := h.ranges.Find(ivl); found != nil {
-		found.Val.(watchers)[w] = struct{}{}
-		return
-	}
-	h.ranges.Insert(ivl, watchers{w: {}})
+	h.ranges.add(w)
 }
 
 // remove undoes add. Callers hold mu.
@@ -156,14 +141,7 @@ func (h *Hub) remove(w *watcher) {
 		}
 		return
 	}
-	ivl := w.interval()
-	if found := h.ranges.Find(ivl); found != nil {
-		set := found.Val.(watchers)
-		delete(set, w)
-		if len(set) == 0 {
-			h.ranges.Delete(ivl)
-		}
-	}
+	h.ranges.remove(w)
 }
 
 // Close closes all streams. Streams opened later are closed from the start.

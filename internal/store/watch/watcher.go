@@ -3,8 +3,6 @@ package watch
 import (
 	"time"
 
-	"go.etcd.io/etcd/pkg/v3/adt"
-
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -40,13 +38,6 @@ type watcher struct {
 	ready     bool     // in the stream's ready list
 	sent      bool     // it was sent events since the last progress tick
 	notify    bool     // a progress response waits to be sent
-}
-
-func (w *watcher) interval() adt.Interval {
-	if w.span.Open {
-		return adt.NewBytesAffineInterval([]byte(w.span.Start), []byte{})
-	}
-	return adt.NewBytesAffineInterval([]byte(w.span.Start), []byte(w.span.End))
 }
 
 func (w *watcher) matches(e *event) bool {
