@@ -162,12 +162,13 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 
 // apply writes everything except the clock in the open transaction. written is the time of the commit.
 func (c *conn) apply(e *backend.Effects, written int64) error {
+	at := timeOf(written)
 	for i := range e.Rows {
-		r, at := &e.Rows[i], written
+		r := &e.Rows[i]
 		if e.Dated {
-			at = r.WrittenAt
+			written, at = r.WrittenAt, timeOf(r.WrittenAt)
 		}
-		if err := c.insert(r, at); err != nil {
+		if err := c.insert(r, written, at); err != nil {
 			return err
 		}
 	}
@@ -199,17 +200,23 @@ func (c *conn) apply(e *backend.Effects, written int64) error {
 	return nil
 }
 
-func (c *conn) insert(r *backend.Row, written int64) error {
+// timeOf returns the time of a commit as a value of the database, which has NULL for 0.
+func timeOf(written int64) driver.Value {
+	if written == 0 {
+		return nil
+	}
+	return written
+}
+
+// insert writes a row. at is written as the database has it, the same for all rows of a batch.
+func (c *conn) insert(r *backend.Row, written int64, at driver.Value) error {
 	if !valid(r.ModRevision, r.Ordinal) {
 		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected,
 			r.ModRevision, r.Ordinal)
 	}
-	var value, at driver.Value
+	var value driver.Value
 	if !r.Deleted {
 		value = notNil(r.Value)
-	}
-	if written != 0 {
-		at = written
 	}
 	_, err := c.run(insertRow, rowID(r.ModRevision, r.Ordinal), notNil(r.Key), r.CreateRevision, r.Version, r.Lease,
 		r.PrevRevision, value, c.sums.Of(r, written), at)

@@ -56,6 +56,8 @@ type evaluator struct {
 	key   string
 	found *index.Item
 
+	single [1]*index.Item // what first returns for a single key
+
 	auth         *auth.State   // as the calls before left it
 	was          *auth.State   // as it is committed
 	caller       auth.Identity // of the call under way, if authentication is enabled

@@ -76,11 +76,12 @@ func has(m map[string]int, key string) bool {
 }
 
 // first returns live rows of [key, end) in key order: either all of them, or more is true and there are more than
-// limit. Rows that it has to skip count as scanned by the transaction.
+// limit. Rows that it has to skip count as scanned by the transaction. The next call for a single key reuses the slice.
 func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more bool) {
 	if len(end) == 0 {
 		if it := e.live(index.KeyString(key)); it != nil {
-			return []*index.Item{it}, false
+			e.single[0] = it
+			return e.single[:], false
 		}
 		return nil, false
 	}

@@ -81,9 +81,7 @@ func (st *Stream) startEvents() (*Response, *watcher, []*event) {
 	for len(st.ready) > 0 {
 		w := st.ready[0]
 		if len(w.pending) == 0 {
-			st.ready[0] = nil
-			st.ready = st.ready[1:]
-			w.ready = false
+			st.dequeueReady()
 			continue
 		}
 		events := firstRevisions(w.pending, responseEvents, responseBytes)
@@ -91,6 +89,17 @@ func (st *Stream) startEvents() (*Response, *watcher, []*event) {
 		return &Response{ID: w.req.ID, Fragment: w.req.Fragment}, w, events
 	}
 	return nil, nil, nil
+}
+
+// dequeueReady removes the first of the watches with pending events. Callers hold mu.
+func (st *Stream) dequeueReady() {
+	st.ready[0].ready = false
+	st.ready[0] = nil
+	if len(st.ready) == 1 {
+		st.ready = st.ready[:0] // the next one needs no new array
+		return
+	}
+	st.ready = st.ready[1:]
 }
 
 // finishEvents finishes what startEvents started: events in the response are not pending any more.
@@ -108,9 +117,7 @@ func (st *Stream) finishEvents(w *watcher, r *Response) {
 	} else {
 		r.Revision = max(r.Revision, st.hub.cfg.Revision())
 	}
-	st.ready[0] = nil
-	st.ready = st.ready[1:]
-	w.ready = false
+	st.dequeueReady()
 	if w.ended {
 		return // while the response was filled
 	}
