@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
@@ -207,14 +206,6 @@ func (f TLSFiles) wanted() bool {
 		len(f.AllowedHosts)+len(f.AllowedNames) > 0
 }
 
-// quota converts QuotaBytes to the store's form. A Postgres database has its own operators and limits.
-func (c *Config) quota(bytes int64) int64 {
-	if bytes == 0 && c.OnPostgres() {
-		return -1
-	}
-	return bytes
-}
-
 // warning returns the duration above which a request is logged as slow, 0 to log none.
 func (c *Config) warning() time.Duration {
 	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
@@ -236,31 +227,6 @@ func (c *Config) logger() *slog.Logger {
 }
 
 func (c *Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider) }
-
-const (
-	cacheShare = 16 // of the memory available to the process
-	cacheLeast = 32 << 20
-	cacheMost  = 4 << 30
-)
-
-// defaultCacheBytes is a sixteenth of the memory available to the process, within limits: a small machine keeps its
-// memory, and a large one avoids reading popular values from the database.
-func defaultCacheBytes() int64 {
-	limit, _ := memlimit.FromSystem() // 0 if the system reports none
-	if group, err := memlimit.FromCgroup(); err == nil && group > 0 {
-		limit = min(limit, group)
-	}
-	return int64(min(max(limit/cacheShare, cacheLeast), cacheMost))
-}
-
-// memberName returns the name of the member, or its default.
-func (c *Config) memberName() string {
-	if c.Name == "" && c.OnPostgres() {
-		host, _ := os.Hostname()
-		return cmp.Or(host, "default")
-	}
-	return cmp.Or(c.Name, "default")
-}
 
 // OnPostgres reports whether Datastore names a Postgres database.
 func (c *Config) OnPostgres() bool {
@@ -344,6 +310,15 @@ func (c *Config) Database() (string, error) {
 		path = "temporary"
 	}
 	return path, err
+}
+
+// absoluteDatabase is [Config.Database] with an absolute path, which also shows a wrong working directory.
+func (c *Config) absoluteDatabase() (string, error) {
+	name, err := c.Database()
+	if err != nil || c.OnPostgres() || c.Temporary() {
+		return name, err
+	}
+	return filepath.Abs(name)
 }
 
 // dsn returns Datastore with its scheme in lower case, as pgx expects it.

@@ -40,30 +40,31 @@ const (
 
 // Server is a running server.
 type Server struct {
-	log     *slog.Logger
-	backend backend.Backend
-	store   *store.Store
-	shim    *etcdshim.Server
-	objects *restapi.Server // nil if it is off
-	tokens  authn.Tokens
-	authn   *authn.Authenticator
-	audit   *audit.Log // nil if it is off
-	metrics *telemetry.Metrics
-	http    []*http.Server // for clients
-	early   *http.Server   // one of http, in place of the gRPC server until that serves
-	ops     *http.Server   // for the metrics listeners
-	started chan struct{}  // closed once the gRPC server serves
-	front   [5]stage       // for the listeners of clients, metrics, clients' HTTP, the list/watch API and the console
-	certs   *listen.Certificates
-	auto    autoTLS
-	monitor *conditions.Monitor
-	state   state
-	quota   func(configured int64) int64
-	hungUp  loglimit.Limit
-	slow    loglimit.Limit // of commits
-	before  string         // version of the program that served the database before, if any
-	opened  sync.Once
-	size    sizeReader
+	log      *slog.Logger
+	backend  backend.Backend
+	store    *store.Store
+	shim     *etcdshim.Server
+	objects  *restapi.Server // nil if it is off
+	tokens   authn.Tokens
+	authn    *authn.Authenticator
+	audit    *audit.Log // nil if it is off
+	metrics  *telemetry.Metrics
+	http     []*http.Server // for clients
+	early    *http.Server   // one of http, in place of the gRPC server until that serves
+	ops      *http.Server   // for the metrics listeners
+	started  chan struct{}  // closed once the gRPC server serves
+	front    [5]stage       // for the listeners of clients, metrics, clients' HTTP, the list/watch API and the console
+	certs    *listen.Certificates
+	auto     autoTLS
+	monitor  *conditions.Monitor
+	state    state
+	quota    func(configured int64) int64
+	hungUp   loglimit.Limit
+	slow     loglimit.Limit // of commits
+	database string         // its absolute path or its URL, without secrets
+	before   string         // version of the program that served the database before, if any
+	opened   sync.Once
+	size     sizeReader
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners

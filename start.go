@@ -40,7 +40,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Name = cfg.memberName()
+	cfg = cfg.WithDefaults()
 	if s.auto, err = cfg.autoTLS(s.log); err != nil {
 		return nil, err
 	}
@@ -144,10 +144,10 @@ func (s *Server) recordProgram(ctx context.Context) {
 func (s *Server) logOpened(ctx context.Context, revision int64, keys int) {
 	s.opened.Do(func() {
 		if s.before == "" && revision <= 1 {
-			s.log.Info("created a new, empty database")
+			s.log.Info("created a new, empty database", "database", s.database)
 			return
 		}
-		attrs := []any{"revision", revision, "keys", keys}
+		attrs := []any{"database", s.database, "revision", revision, "keys", keys}
 		if size, err := s.backend.Size(ctx); err == nil {
 			attrs = append(attrs, "bytes", size.Total)
 		}
@@ -234,20 +234,19 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if err := cfg.refuseEtcdDirectory(ctx, s.backend, s.state.wait); err != nil {
 		return err
 	}
+	if s.database, err = cfg.absoluteDatabase(); err != nil {
+		return err
+	}
 	s.recordProgram(ctx)
 	if err := s.defragment(ctx, cfg); err != nil {
 		return err
-	}
-	cacheBytes := cfg.CacheBytes
-	if cacheBytes == 0 {
-		cacheBytes = defaultCacheBytes()
 	}
 	// a Postgres that answers may not have a standby to commit with yet
 	err = cfg.await(ctx, s.state.wait, func() (err error) {
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: s.advertised,
-			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cacheBytes, Observer: s.metrics,
+			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
+			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics,
 			Loaded: s.logOpened,
 			Caller: etcdshim.Caller,
 			HangUp: s.hangUp,

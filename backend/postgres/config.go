@@ -146,7 +146,16 @@ func CheckDSN(cfg Config) error {
 	return err
 }
 
-// poolConfig parses the DSN.
+// Connections returns how many connections a backend may open. Errors: [ErrDSN].
+func Connections(cfg Config) (int, error) {
+	pc, err := poolConfig(cfg)
+	if err != nil {
+		return 0, err
+	}
+	return int(pc.MaxConns) + 1, nil
+}
+
+// poolConfig parses the DSN. The listener's connection is not one of the pool's.
 func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// The pool's parser fills in a default if pool_max_conns is not given.
 	given, err := pgx.ParseConfig(cfg.DSN)

@@ -103,7 +103,8 @@ func remedy(err error) string {
 		return "grant the user what it lacks: CONNECT and CREATE on the database or schema, or the ownership of " +
 			"sqlstore's tables"
 	case e.Code == codeNoSchema, (e.Code == codeNoParameter || e.Code == codeBadParameter) && !refused(err):
-		return "correct the parameters in the DSN, or those of the user or the database"
+		return "correct the parameters in the DSN, such as sslmode, sslrootcert, connect_timeout or pool_max_conns, " +
+			"or those of the user or the database"
 	}
 	return ""
 }

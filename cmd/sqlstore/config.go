@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,8 +24,21 @@ func configCommand() *cobra.Command {
 	cmd.AddCommand(
 		configSubcommand("check", "Check the settings and the files that they name as a start would; neither "+
 			"the database nor the place of backups is opened", checkConfig),
-		configSubcommand("show", "Print the value of each setting and where it comes from", showConfig),
+		showCommand(),
 	)
+	return cmd
+}
+
+func showCommand() *cobra.Command {
+	o := &output{}
+	cmd := configSubcommand("show", "Print the value of each setting and where it comes from",
+		func(cmd *cobra.Command, s *settings, onCommandLine map[string]bool) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return showConfig(cmd, s, onCommandLine, o)
+		})
+	o.register(cmd, "table", "json", "yaml")
 	return cmd
 }
 
@@ -60,32 +76,70 @@ func checkConfig(cmd *cobra.Command, s *settings, _ map[string]bool) error {
 	return err
 }
 
-func showConfig(cmd *cobra.Command, s *settings, onCommandLine map[string]bool) error {
+// shownSetting is a setting as config show prints it.
+type shownSetting struct {
+	Setting string `json:"setting"`
+	Value   any    `json:"value"` // a boolean, a number, a text or a list of texts
+	Meaning string `json:"meaning,omitempty"`
+	From    string `json:"from"`
+}
+
+// emptyMeaning is where the description of a setting says what an empty value means.
+var emptyMeaning = regexp.MustCompile(`\(default: (.*)\)$`)
+
+// showConfig prints the settings, with the defaults that a start computes in the place of values that stand for them.
+func showConfig(cmd *cobra.Command, s *settings, onCommandLine map[string]bool, o *output) error {
+	directory := dataDir(&s.config)
+	s.config = s.config.WithDefaults()
+	s.config.DataDir = directory
+	var all []shownSetting
 	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
-			rows = append(rows, []string{f.Name, shownValue(f, &s.config), sourceOf(f, s.configFile, onCommandLine)})
+		if f.Name == "help" || f.Name == outputFlag {
+			return
 		}
+		line := shownSetting{
+			Setting: f.Name, Value: shownValue(f, &s.config), From: sourceOf(f, s.configFile, onCommandLine),
+		}
+		cell := fmt.Sprint(line.Value)
+		if list, ok := line.Value.([]string); ok {
+			cell = strings.Join(list, ",")
+		}
+		if meaning := emptyMeaning.FindStringSubmatch(f.Usage); cell == "" && meaning != nil {
+			line.Meaning = meaning[1]
+			cell = "(" + line.Meaning + ")"
+		}
+		all = append(all, line)
+		rows = append(rows, []string{line.Setting, cell, line.From})
 	})
-	return columns(cmd.OutOrStdout(), rows)
+	return o.print(cmd.OutOrStdout(), all, func(w io.Writer) error { return columns(w, rows) })
 }
 
 // shownValue returns the value of a setting without secrets.
-func shownValue(f *pflag.Flag, c *sqlstore.Config) string {
-	value := f.Value.String()
-	if f.Name == "backup-to" && strings.Contains(value, "://") {
-		return cmp.Or(bucketName(value, ""), "(invalid, perhaps with a password)")
+func shownValue(f *pflag.Flag, c *sqlstore.Config) any {
+	text := f.Value.String()
+	switch f.Name {
+	case "backup-to":
+		if strings.Contains(text, "://") {
+			return cmp.Or(bucketName(text, ""), "(invalid, perhaps with a password)")
+		}
+	case "datastore":
+		if shown, err := c.Database(); err != nil {
+			return "(invalid, perhaps with a password)"
+		} else if c.OnPostgres() {
+			return shown
+		}
 	}
-	if f.Name != "datastore" {
-		return value
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return append([]string{}, list.GetSlice()...)
 	}
-	switch shown, err := c.Database(); {
-	case err != nil:
-		return "(invalid, perhaps with a password)"
-	case c.OnPostgres():
-		return shown
+	switch f.Value.Type() {
+	case "bool":
+		return text == "true"
+	case "int", "uint", "uint32", "bytes":
+		return json.Number(text)
 	}
-	return value
+	return text
 }
 
 // sourceOf returns where the value of a setting comes from.

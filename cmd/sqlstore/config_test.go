@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,11 +38,45 @@ func TestConfigShow(t *testing.T) {
 	for _, line := range []string{
 		"SETTING VALUE FROM", "config-file " + file + " --config-file", "name of-the-variable SQLSTORE_NAME",
 		"datastore postgres://u:xxxxx@h/d SQLSTORE_DATASTORE", "max-txn-ops 5 " + file, "log-level warn --log-level",
-		"metrics basic default",
+		"metrics basic default", "listen-client-urls http://localhost:2379 default", "audit-log (off) default",
+		"datastore-max-connections 16 default", "quota-backend-bytes -1 default",
+		"data-dir of-the-variable.sqlstore default",
 	} {
 		if !strings.Contains(out, "\n"+line+"\n") && !strings.HasPrefix(out, line+"\n") {
 			t.Errorf("no line %q in\n%s", line, out)
 		}
+	}
+}
+
+// The values for programs have types, and are those that the start computes.
+func TestConfigShowJSON(t *testing.T) {
+	out, err := configure("show", "-o", "json", "--cache-bytes=1MiB", "--cors", "https://a,https://b")
+	var all []struct {
+		Setting, Meaning, From string
+		Value                  any
+	}
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range all {
+		value, err := json.Marshal(s.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[s.Setting] = strings.TrimSpace(string(value) + " " + s.Meaning)
+	}
+	for setting, want := range map[string]string{
+		"name": `"default"`, "data-dir": `"default.sqlstore"`, "quota-backend-bytes": "2147483648",
+		"cache-bytes": "1048576", "cors": `["https://a","https://b"]`, "enable-grpc-gateway": "true",
+		"listen-console-urls": "[] off", "datastore-wait": `"1m0s"`, "max-txn-ops": "128", "audit-log": `"" off`,
+	} {
+		if got[setting] != want {
+			t.Errorf("%s is %s, want %s", setting, got[setting], want)
+		}
+	}
+	if _, is := got["output"]; is || len(got) < 60 {
+		t.Errorf("%d settings, output %t", len(got), is)
 	}
 }
 

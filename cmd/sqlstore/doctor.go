@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -27,10 +28,7 @@ func doctorCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			if err := s.finish(); err != nil {
-				return err
-			}
-			findings := s.config.Examine(cmd.Context())
+			findings := examine(cmd.Context(), s)
 			err := o.print(cmd.OutOrStdout(), findings, func(w io.Writer) error { return printFindings(w, findings) })
 			if err == nil && countFindings(findings, backend.Failure) > 0 {
 				return exitCode(1)
@@ -40,6 +38,17 @@ func doctorCommand() *cobra.Command {
 	cmd.Long = doctorHelp
 	o.register(cmd, "table", "json", "yaml")
 	return cmd
+}
+
+// examine reports settings that a start refuses as a finding, so that what reads the output finds them.
+func examine(ctx context.Context, s *settings) []backend.Finding {
+	if err := s.finish(); err != nil {
+		return []backend.Finding{{
+			Severity: backend.Failure, Subject: "settings", Detail: withoutPasswords(err.Error()),
+			Advice: "correct them; a start refuses them",
+		}}
+	}
+	return s.config.Examine(ctx)
 }
 
 // printFindings prints a table, with each advice below its finding, and a summary.

@@ -33,6 +33,11 @@ func TestDoctor(t *testing.T) {
 		!strings.Contains(out, "\nfailures: 1, ") || strings.Contains(out, "sync latency") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	out, err = doctor("--data-dir", dir, "--auto-compaction-retention", "1x", "-o", "json")
+	if code, ok := errors.AsType[exitCode](err); !ok || code != 1 || !strings.Contains(out, `"severity": "failure"`) ||
+		!strings.Contains(out, "Retention") {
+		t.Errorf("%v\n%s", err, out)
+	}
 	if out, err := doctor("--data-dir", dir, "-o", "xml"); !errors.Is(err, errSettings) || out != "" {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -68,7 +68,7 @@ func newEtcdHandler(out io.Writer, format string, level slog.Leveler) *etcdHandl
 			if a.Value.Kind() == slog.KindDuration {
 				a.Value = slog.StringValue(a.Value.Duration().String())
 			}
-			return a
+			return safeError(a)
 		},
 	})
 	return &etcdHandler{attributes, out, format == formatConsole, &sync.Mutex{}, line}

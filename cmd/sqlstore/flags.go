@@ -212,9 +212,7 @@ func (s *settings) finish() error {
 	if err := s.notNegative(); err != nil {
 		return err
 	}
-	if c.DataDir == "" {
-		c.DataDir = cmp.Or(c.Name, "default") + ".sqlstore"
-	}
+	c.DataDir = dataDir(c)
 	if c.DatastoreWait == 0 {
 		c.DatastoreWait = -1
 	}
@@ -271,6 +269,11 @@ func (s *settings) finish() error {
 	c.MaxTxnOps, c.MaxRequestBytes = int(s.maxTxnOps), int(s.maxRequestBytes)
 	c.KeepaliveInterval, c.KeepaliveTimeout = orForever(s.keepaliveInterval), orForever(s.keepaliveTimeout)
 	return c.Compaction.Check()
+}
+
+// dataDir returns the directory of a SQLite database, or its default.
+func dataDir(c *sqlstore.Config) string {
+	return cmp.Or(c.DataDir, cmp.Or(c.Name, "default")+".sqlstore")
 }
 
 // notNegative refuses negative values of flags for which 0 turns something off. The configuration has other values for

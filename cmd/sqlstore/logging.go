@@ -29,19 +29,19 @@ func (s *settings) logger(level *slog.LevelVar) *slog.Logger {
 }
 
 func newHandler(out io.Writer, format string, terminal bool, level slog.Leveler) slog.Handler {
-	o := &slog.HandlerOptions{Level: level, ReplaceAttr: readableDuration}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: loggedAttr}
 	if format == formatConsole || format != formatJSON && terminal {
 		return newConsole(out, o)
 	}
 	return slog.NewJSONHandler(out, o)
 }
 
-// readableDuration writes 4 ms where slog's JSON has nanoseconds.
-func readableDuration(_ []string, a slog.Attr) slog.Attr {
+// loggedAttr writes 4 ms where slog's JSON has nanoseconds, and errors without passwords.
+func loggedAttr(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(readable(a.Value.Duration()))
 	}
-	return a
+	return safeError(a)
 }
 
 // readable formats a duration for people: 12 us, 4 ms, 1.25 s, 2m5s.

@@ -34,7 +34,7 @@ func main() {
 	}
 	if err != nil {
 		if !errors.Is(err, errLogged) {
-			fmt.Fprintln(os.Stderr, "sqlstore:", err)
+			fmt.Fprintln(os.Stderr, "sqlstore:", withoutPasswords(err.Error()))
 		}
 		os.Exit(1)
 	}

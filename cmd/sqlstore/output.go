@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+const outputFlag = "output"
+
 // output is the flag for the form of what a command prints: a table for people, or JSON or YAML for programs.
 type output struct {
 	form  string
@@ -22,8 +24,8 @@ type output struct {
 // register defines the flag. The first form is the default.
 func (o *output) register(cmd *cobra.Command, forms ...string) {
 	o.forms = forms
-	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], "form of the output: "+oneOf(forms))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&o.form, outputFlag, "o", forms[0], "form of the output: "+oneOf(forms))
+	_ = cmd.RegisterFlagCompletionFunc(outputFlag, cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // oneOf joins names with "or".

@@ -58,7 +58,8 @@ type runner struct {
 	as    string                                    // the command
 }
 
-func serve(s *settings, run runner) error {
+func serve(s *settings, run runner) (err error) {
+	defer func() { err = inUnit(err) }()
 	log := run.log
 	policy := heapOnSQLite
 	if s.config.OnPostgres() {

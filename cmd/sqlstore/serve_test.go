@@ -159,9 +159,10 @@ func TestLogOfAStart(t *testing.T) {
 		"sqlite": "--data-dir=" + filepath.Join(t.TempDir(), "d"), "postgres": "--datastore=" + pgserver.Database(t),
 	} {
 		t.Run(name, func(t *testing.T) {
+			path := map[string]string{"sqlite": "/", "postgres": "postgres://"}[name]
 			for _, opened := range [][]string{
-				{`"created a new, empty database"`},
-				{`"opened the database"`, `"revision":3,"keys":2,"bytes":`, `"written-by":"0.`},
+				{`"created a new, empty database"`, `"database":"` + path},
+				{`"opened the database"`, `"database":"` + path, `"revision":3,"keys":2,"bytes":`, `"written-by":"0.`},
 			} {
 				l := newLog()
 				s := launch.Start(t, launch.Config{Log: l, Args: []string{database}})

@@ -39,6 +39,9 @@ type Batch struct {
 	Trace         string // the id of a request's trace, "" if no request of the batch is recorded in one
 }
 
+// DefaultQuotaBytes is the default of [Config.QuotaBytes].
+const DefaultQuotaBytes = 2 << 30
+
 // Config configures a store. Zero fields take the defaults named below.
 type Config struct {
 	// Name and ClientURLs describe this replica: the other replicas over the same database report them to their
@@ -125,7 +128,7 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	def(&c.QuotaBytes, 2<<30)
+	def(&c.QuotaBytes, DefaultQuotaBytes)
 	def(&c.QueueBytes, 64<<20)
 	def(&c.CacheBytes, 64<<20)
 	def(&c.WindowBytes, 8<<20)

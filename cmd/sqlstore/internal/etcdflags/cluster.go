@@ -11,7 +11,7 @@ import (
 
 // Members returns the names in --initial-cluster. Without it, the only member is this one.
 func (o *Options) Members() []string {
-	members, err := types.NewURLsMap(o.Text("initial-cluster"))
+	members, err := o.cluster()
 	if err != nil || len(members) == 0 {
 		return []string{o.Text("name")}
 	}
@@ -23,10 +23,22 @@ func (o *Options) checkCluster() error {
 	if state := o.Text("initial-cluster-state"); state != "new" && state != "existing" {
 		return fmt.Errorf("%w: unexpected clusterState %q", ErrSettings, state)
 	}
-	if _, err := types.NewURLsMap(o.Text("initial-cluster")); err != nil {
-		return fmt.Errorf("%w: error setting up initial cluster: %w", ErrSettings, err)
+	_, err := o.cluster()
+	return err
+}
+
+// cluster parses --initial-cluster.
+func (o *Options) cluster() (types.URLsMap, error) {
+	text := o.Text("initial-cluster")
+	members, err := types.NewURLsMap(text)
+	if err == nil {
+		return members, nil
 	}
-	return nil
+	err = fmt.Errorf("%w: error setting up initial cluster: %w", ErrSettings, err)
+	if !strings.Contains(text, "://") {
+		err = fmt.Errorf("%w: each member is a name and a URL, as in default=http://127.0.0.1:2380", err)
+	}
+	return nil, err
 }
 
 // CheckBootstrap checks --initial-cluster as etcd does when it starts for the first time. Errors: [ErrSettings].
@@ -35,9 +47,9 @@ func (o *Options) CheckBootstrap() error {
 	if text == "" {
 		return nil
 	}
-	members, err := types.NewURLsMap(text)
+	members, err := o.cluster()
 	if err != nil {
-		return fmt.Errorf("%w: error setting up initial cluster: %w", ErrSettings, err)
+		return err
 	}
 	name := o.Text("name")
 	own, ok := members[name]

@@ -167,6 +167,7 @@ func TestChecks(t *testing.T) {
 		{"--compact-hash-check-time 0s", "--compact-hash-check-time must be >0"},
 		{"--feature-gates LeaseCheckpointPersist=true", "requires enabling feature gate LeaseCheckpoint"},
 		{"--initial-cluster x", "error setting up initial cluster"},
+		{"--initial-cluster default=127.0.0.1:2380", "a URL, as in default=http://127.0.0.1:2380"},
 		{"--force-new-cluster", "no other members to leave"},
 		{"--discovery-endpoints a:1", "--datastore postgres://"},
 		{"--discovery-token a", "--datastore postgres://"},
