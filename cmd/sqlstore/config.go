@@ -117,11 +117,11 @@ func showConfig(cmd *cobra.Command, s *settings, onCommandLine map[string]bool, 
 
 // shownValue returns the value of a setting without secrets.
 func shownValue(f *pflag.Flag, c *sqlstore.Config) any {
-	text := f.Value.String()
+	text := withoutPasswords(f.Value.String()) // one may be in the wrong place
 	switch f.Name {
 	case "backup-to":
-		if strings.Contains(text, "://") {
-			return cmp.Or(bucketName(text, ""), "(invalid, perhaps with a password)")
+		if to := f.Value.String(); strings.Contains(to, "://") {
+			return cmp.Or(bucketName(to, ""), "(invalid, perhaps with a password)")
 		}
 	case "datastore":
 		if shown, err := c.Database(); err != nil {
@@ -131,7 +131,11 @@ func shownValue(f *pflag.Flag, c *sqlstore.Config) any {
 		}
 	}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
-		return append([]string{}, list.GetSlice()...)
+		shown := []string{}
+		for _, one := range list.GetSlice() {
+			shown = append(shown, withoutPasswords(one))
+		}
+		return shown
 	}
 	switch f.Value.Type() {
 	case "bool":

@@ -109,6 +109,11 @@ func TestConfigCheck(t *testing.T) {
 			t.Errorf("%s: %v\n%s", bucket, err, out)
 		}
 	}
+	for _, flag := range []string{"--name", "--cors"} {
+		if out, err := configure("show", flag, "postgres://u:secret@h/d"); err != nil || strings.Contains(out, "secret") {
+			t.Errorf("%s: %v\n%s", flag, err, out)
+		}
+	}
 	t.Setenv("SQLSTORE_DATA_DRI", "/x")
 	if _, err := configure("check"); err == nil || !strings.Contains(err.Error(), "SQLSTORE_DATA_DIR") {
 		t.Errorf("an unknown variable: %v", err)

@@ -18,7 +18,7 @@ var errSettings = errors.New("bad settings")
 // configuration file cannot set.
 var (
 	notSettings = []string{"help", "version"}
-	notInFile   = append([]string{"config-file"}, notSettings...)
+	notInFile   = append([]string{"config-file", outputFlag}, notSettings...)
 )
 
 // applySettings sets the flags that the command line did not, from the environment or else from the file given with
