@@ -3,9 +3,6 @@ package docs
 import (
 	"context"
 	"crypto/tls"
-	"encoding/base64"
-	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,17 +96,7 @@ func startPostgres(t *testing.T, ca *authority.Authority) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, _, err := net.SplitHostPort(s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The server writes its own files, wherever it runs; the key must be readable by its user only.
-	const write = "COPY (SELECT '%s') TO PROGRAM 'umask 077 && base64 -d > %s'"
-	cert, key := ca.Issue("postgres", net.ParseIP(host))
 	for _, statement := range []string{
-		fmt.Sprintf(write, base64.StdEncoding.EncodeToString(cert), "server.crt"),
-		fmt.Sprintf(write, base64.StdEncoding.EncodeToString(key), "server.key"),
-		"ALTER SYSTEM SET ssl = on",
 		"CREATE ROLE sqlstore LOGIN PASSWORD 'secret'",
 		"CREATE DATABASE sqlstore OWNER sqlstore TEMPLATE template0 ENCODING 'UTF8'",
 	} {
@@ -118,7 +105,8 @@ func startPostgres(t *testing.T, ca *authority.Authority) string {
 		}
 	}
 	_ = conn.Close(t.Context())
-	if err := s.Restart(); err != nil {
+	cert, key := ca.Issue("postgres", s.Host())
+	if err := s.ServeTLS(cert, key, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s.Addr()
