@@ -12,30 +12,29 @@ import (
 	"syscall"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/kine"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
-// asKine runs the binary under the name kine in an empty directory, where it must become ready. After put and get it
-// must stop when it is asked to.
+// asKine runs the binary under the name kine in an empty directory, where it must become ready. It must serve what its
+// launchers ask for, and stop when it is asked to. The variable is for command lines that leave the metrics on kine's
+// own port, which another test may use.
 func asKine(t *testing.T, endpoint, metrics string, args ...string) *log {
 	t.Helper()
 	l := newLog()
 	cmd := exec.CommandContext(t.Context(), named(t, "kine"), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), l, l
+	cmd.Env = append(os.Environ(), "KINE_METRICS_BIND_ADDRESS=127.0.0.1:0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	l.wait(t, "INFO", "ready")
-	c := connect(t, endpoint)
-	if _, err := c.Put(t.Context(), "/k0s-health-check", "value"); err != nil {
-		t.Error(err)
-	}
-	if got, err := c.Get(t.Context(), "/k0s-health-check"); err != nil || len(got.Kvs) != 1 {
-		t.Errorf("get: %v, %v", got, err)
-	}
+	asLauncher(t, endpoint)
 	if metrics != "" {
 		page(t, "http://"+metrics+"/metrics", http.StatusOK)
 	}
@@ -46,6 +45,29 @@ func asKine(t *testing.T, endpoint, metrics string, args ...string) *log {
 		t.Errorf("stop: %v", err)
 	}
 	return l
+}
+
+// asLauncher makes the calls with which launchers find out that kine is ready: vcluster lists the members, k0s creates
+// a key with a lease, unless it exists, and reads it.
+func asLauncher(t *testing.T, endpoint string) {
+	t.Helper()
+	c, ctx := connect(t, endpoint), t.Context()
+	if _, err := c.MemberList(ctx); err != nil {
+		t.Errorf("members: %v", err)
+	}
+	const key, value = "/k0s-health-check", "value"
+	lease, err := c.Grant(ctx, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, value, clientv3.WithLease(lease.ID))).Commit()
+	if err != nil {
+		t.Errorf("create: %v", err)
+	}
+	if got, err := c.Get(ctx, key); err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != value {
+		t.Errorf("get: %v, %v", got, err)
+	}
 }
 
 // named returns the binary under another name.
@@ -69,7 +91,8 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// The command lines with which k0s, vcluster and Kamaji start kine, with other directories and ports.
+// The command lines with which k0s (pkg/component/controller/kine.go) and vcluster (pkg/k8s/k8s.go) start kine by
+// default, with other directories and ports.
 func TestKineLaunchers(t *testing.T) {
 	metrics, err := launch.FreeAddress()
 	if err != nil {
@@ -77,16 +100,66 @@ func TestKineLaunchers(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(metrics, ":")
 	dir := socketDir(t)
-	asKine(t, "unix://"+dir+"/kine.sock:2379", metrics,
-		"--compact-interval=0", "--endpoint=sqlite://"+dir+"/db/state.db?mode=rwc&_journal=WAL",
-		"--listen-address=unix://"+dir+"/kine.sock:2379", "--metrics-bind-address=:"+port)
-	asKine(t, "unix://"+dir+"/vcluster.sock", metrics,
+	asKine(t, "unix:"+dir+"/kine.sock:2379", metrics,
+		"--compact-interval=0",
+		"--endpoint=sqlite://file:"+dir+"/db/state.db?mode=rwc&_journal=WAL",
+		"--listen-address=unix://"+dir+"/kine.sock:2379",
+		"--metrics-bind-address=:"+port)
+	if _, err := os.Stat(dir + "/db/state.db"); err != nil {
+		t.Error(err)
+	}
+	asKine(t, "unix://"+dir+"/kine.sock", metrics,
 		"--endpoint=sqlite://"+dir+"/state.db?_journal=WAL&cache=shared&_busy_timeout=30000&_txlock=immediate",
-		"--metrics-bind-address="+metrics, "--listen-address=unix://"+dir+"/vcluster.sock")
-	dsn := pgserver.Database(t)
-	l := asKine(t, "unix://"+dir+"/kamaji", "", "--endpoint="+dsn, "--listen-address=unix://"+dir+"/kamaji",
-		"--metrics-bind-address=127.0.0.1:0")
+		"--metrics-bind-address="+metrics,
+		"--listen-address=unix://"+dir+"/kine.sock")
+	asKine(t, "unix://"+dir+"/kine.sock", "", // up to vcluster 0.34
+		"--endpoint=sqlite://"+dir+"/state.db?_journal=WAL&cache=shared&_busy_timeout=30000&_txlock=immediate",
+		"--metrics-bind-address=0",
+		"--listen-address=unix://"+dir+"/kine.sock")
+}
+
+// The command lines with which Kamaji (internal/builders/controlplane/deployment.go) starts kine over Postgres, for a
+// tenant whose role and database it has made, and vcluster with its settings for an embedded database. Postgres
+// refuses the tenant without a certificate.
+func TestKineLaunchersOverPostgres(t *testing.T) {
+	t.Parallel()
+	const tenant, secret = "0b3a6e0e-7d3f-4f0f-9a43-6c1d0f0c9b11", "5f0c7f36-54e1-4b43-8d5a-3f7a8c1f7a52"
+	s, dir, ours := pgserver.Start(t, pgserver.Options{}), socketDir(t), authority.New(t)
+	execute(t, s.DSN(), fmt.Sprintf("CREATE ROLE %q LOGIN PASSWORD '%s'", tenant, secret),
+		fmt.Sprintf("CREATE DATABASE %q", tenant),
+		fmt.Sprintf("GRANT CONNECT, CREATE ON DATABASE %q TO %q", tenant, tenant),
+		fmt.Sprintf("ALTER DATABASE %q OWNER TO %q", tenant, tenant))
+	endpoint := "--endpoint=postgres://" + tenant + ":" + secret + "@" + s.Addr() + "/" + tenant
+	socket := "unix://" + dir + "/kine"
+	l := asKine(t, socket, "", endpoint, "--listen-address="+socket)
 	l.wait(t, "starting", "postgres://")
+
+	cert, key := ours.Issue("postgres", s.Host())
+	if err := s.ServeTLS(cert, key, ours.PEM()); err != nil {
+		t.Fatal(err)
+	}
+	cert, key = ours.Issue("kamaji")
+	for name, content := range map[string][]byte{"ca.crt": ours.PEM(), "server.crt": cert, "server.key": key} {
+		authority.Write(t, filepath.Join(dir, name), content)
+	}
+	asKine(t, socket, "",
+		"--ca-file="+dir+"/ca.crt",
+		"--cert-file="+dir+"/server.crt",
+		endpoint,
+		"--key-file="+dir+"/server.key",
+		"--listen-address="+socket)
+	asKine(t, socket, "",
+		endpoint,
+		"--ca-file="+dir+"/ca.crt",
+		"--key-file="+dir+"/server.key",
+		"--cert-file="+dir+"/server.crt",
+		"--metrics-bind-address=127.0.0.1:0",
+		"--listen-address="+socket)
+	args := []string{endpoint, "--ca-file=" + dir + "/ca.crt", "--listen-address=" + socket, "--metrics-bind-address=0"}
+	_, problems, code := run(t, named(t, "kine"), args, nil)
+	if code != 1 || !strings.Contains(problems, "certificate") {
+		t.Errorf("without a certificate: exit code %d, %s", code, problems)
+	}
 }
 
 // As kine does, it creates the Postgres database that is missing.
