@@ -67,7 +67,8 @@ func k3sStore(t *testing.T) store {
 	return store{strings.Split(file.Endpoint, ","), file.CA, file.Cert, file.Key}
 }
 
-// k0sStore reads the part of k0s' ClusterConfig that concerns the store. k0s demands a prefix, and all three files.
+// k0sStore reads the part of k0s' ClusterConfig that concerns the store. k0s demands a prefix, and refuses some of the
+// three files without the others.
 func k0sStore(t *testing.T) store {
 	t.Helper()
 	var file struct {
