@@ -282,7 +282,7 @@ pictures: ## the pictures in docs/console.md, as the console's tests see the pag
 	cp .cache/pictures/top-counted-light.png docs/console/top.png
 
 .PHONY: e2e-examples
-e2e-examples: kubernetes edge-binary image ## the examples, built and run; needs Docker
+e2e-examples: setup-postgres kubernetes edge-binary image ## the examples, built and run; needs Docker
 	cd examples && SQLSTORE_IMAGE=$(IMAGE) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 	cd examples/edge && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./edge
