@@ -1,16 +1,15 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sqlstore/sqlstore/internal/testing/pages"
+	"github.com/sqlstore/sqlstore/test/support/dashboard"
 )
 
 // expression is one of PromQL.
@@ -56,30 +55,12 @@ func rules(t *testing.T) (all []expression) {
 	return all
 }
 
-// dashboard returns the expressions of dashboard.json, with a duration for Grafana's variable.
-func dashboard(t *testing.T) (all []expression) {
+// panels returns the expressions of the dashboard, with a duration for Grafana's variable.
+func panels(t *testing.T) (all []expression) {
 	t.Helper()
-	var file struct {
-		Panels []struct {
-			Title, Type string
-			Targets     []struct{ Expr, LegendFormat string }
-		}
-	}
-	if err := json.Unmarshal(read(t, "dashboard.json"), &file); err != nil {
-		t.Fatal(err)
-	}
-	shown := regexp.MustCompile(`\{\{(\w+)\}\}`)
-	for _, p := range file.Panels {
-		if len(p.Targets) == 0 && p.Type != "row" {
-			t.Errorf("the panel %q shows nothing", p.Title)
-		}
-		for _, target := range p.Targets {
-			e := expression{where: p.Title, text: strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")}
-			for _, m := range shown.FindAllStringSubmatch(target.LegendFormat, -1) {
-				e.legend = append(e.legend, m[1])
-			}
-			all = append(all, e)
-		}
+	for _, target := range dashboard.Targets(t) {
+		text := strings.ReplaceAll(target.Expr, "$__rate_interval", dashboard.RateInterval)
+		all = append(all, expression{where: target.Panel, text: text, legend: target.Legend})
 	}
 	return all
 }
@@ -87,18 +68,8 @@ func dashboard(t *testing.T) (all []expression) {
 // variables returns the metrics in which the dashboard looks for the values of its variables.
 func variables(t *testing.T) (all []expression) {
 	t.Helper()
-	var file struct {
-		Templating struct {
-			List []struct{ Name, Definition string }
-		}
-	}
-	if err := json.Unmarshal(read(t, "dashboard.json"), &file); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range file.Templating.List {
-		if v.Definition != "" {
-			all = append(all, expression{where: "the variable " + v.Name, text: v.Definition})
-		}
+	for _, v := range dashboard.Variables(t) {
+		all = append(all, expression{where: "the variable " + v.Name, text: v.Query})
 	}
 	return all
 }

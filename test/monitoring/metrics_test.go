@@ -2,38 +2,108 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/internal/testing/authority"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/dashboard"
 )
 
-// Servers export every metric and label that the rules, the dashboard and docs/observe.md name. Only that page, which
-// says so, needs --metrics extensive.
-func TestMetricsExist(t *testing.T) {
+// absent are the panels that show nothing over a database, each with the reason.
+var absent = map[string]map[string]string{
+	"sqlite": {
+		"Replica lag":                 "a SQLite file has one server",
+		"Connections to the database": "SQLite is a library",
+	},
+	"postgres": {"Free disk": "the disk is that of Postgres, on another machine perhaps"},
+}
+
+// serve starts servers that have everything that metrics are about: SQLite, and two replicas over Postgres.
+func serve(t *testing.T) map[string]store {
+	t.Helper()
 	dir := t.TempDir()
 	cert, key := authority.New(t).Issue("sqlstore")
 	authority.Write(t, dir+"/server.crt", cert)
 	authority.Write(t, dir+"/server.key", key)
-	compacting := []string{"--auto-compaction-mode=revision", "--auto-compaction-retention=10"}
+	with := func(args ...string) *launch.Server {
+		return launch.Start(t, launch.Config{Objects: true, Args: append([]string{
+			"--cert-file", dir + "/server.crt", "--key-file", dir + "/server.key", "--auto-compaction-mode=revision",
+			"--auto-compaction-retention=10",
+		}, args...)})
+	}
 	dsn := pgserver.Database(t)
-	servers := []*launch.Server{
-		launch.Start(t, launch.Config{Objects: true, Args: append(compacting, "--cert-file", dir+"/server.crt",
-			"--key-file", dir+"/server.key", "--backup-to", dir+"/backup", "--audit-log", dir+"/audit")}),
-		launch.Start(t, launch.Config{Args: append(compacting, "--datastore", dsn, "--name", "a")}),
-		launch.Start(t, launch.Config{Args: append(compacting, "--datastore", dsn, "--name", "b")}),
+	replica := func(name string) *launch.Server {
+		return with("--datastore", dsn, "--name", name, "--backup-to", dir+"/postgres", "--quota-backend-bytes",
+			"1000000000")
 	}
-	extensive := launch.Start(t, launch.Config{Args: []string{"--metrics", "extensive"}})
-	for _, s := range append(servers, extensive) {
-		load(t, s)
+	return map[string]store{
+		"sqlite":   {with("--backup-to", dir+"/sqlite", "--audit-log", dir+"/audit")},
+		"postgres": {replica("a"), replica("b")},
 	}
-	all, table := slices.Concat(rules(t), dashboard(t), variables(t)), mixin(t)
+}
+
+// Servers under load export every metric and label that the rules, the dashboard and docs/observe.md name. Only that
+// page, which says so, needs --metrics extensive. A Prometheus has data for every panel of the dashboard from either
+// database, unless the panel is about the other one.
+func TestLoaded(t *testing.T) {
+	stores, extensive := serve(t), launch.Start(t, launch.Config{Args: []string{"--metrics", "extensive"}})
+	load(t, extensive)
+	prometheus := start(t, stores)
+	prometheus.AwaitServers(t, 3)
+	all := prometheus.Choose(t)
+	if len(all["instance"]) != 3 {
+		t.Errorf("the dashboard offers %v, want three servers", all)
+	}
+	for name, s := range stores {
+		choice := dashboard.Choice{"job": all["job"], "instance": s.instances()}
+		t.Run("panels/"+name, func(t *testing.T) {
+			prometheus.Healthy(t, choice, absent[name], func() {
+				for _, server := range s { // again and again: a counter has a rate from its second sample on
+					load(t, server)
+				}
+			})
+		})
+	}
+	t.Run("metrics", func(t *testing.T) { exported(t, slices.Concat(stores["sqlite"], stores["postgres"]), extensive) })
+	for name, s := range stores {
+		choice := dashboard.Choice{"job": all["job"], "instance": s.instances()}
+		t.Run("faults/"+name, func(t *testing.T) { faulty(t, prometheus, s, choice) })
+	}
+}
+
+// faulty tests the panels that show faults, over servers that have an alarm.
+func faulty(t *testing.T, prometheus *dashboard.Prometheus, s store, choice dashboard.Choice) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s[0].Endpoint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	alarm := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}
+	if _, err := pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(t.Context(), alarm); err != nil {
+		t.Fatal(err)
+	}
+	faults := slices.DeleteFunc(dashboard.Targets(t), func(target dashboard.Target) bool { return !target.Fault() })
+	prometheus.Await(t, faults, choice, func() {
+		if _, err := client.Put(t.Context(), "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+			t.Fatalf("put with an alarm: %v", err)
+		}
+	})
+}
+
+// exported tests that servers under load export what is named.
+func exported(t *testing.T, servers store, extensive *launch.Server) {
+	t.Helper()
+	all, table := slices.Concat(rules(t), panels(t), variables(t)), mixin(t)
 	if len(all) < 60 {
 		t.Fatalf("only %d expressions", len(all))
 	}

@@ -2,16 +2,12 @@ package monitoring
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +18,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/dashboard"
 )
 
 // A real Prometheus notices faults of real servers, and names the cause rather than its effect. The time for which an
@@ -32,7 +29,7 @@ func TestFaults(t *testing.T) {
 	full := launch.Start(t, launch.Config{Args: []string{"--quota-backend-bytes", "8000000"}})
 	a, b := launch.Start(t, launch.Config{Args: datastore}), launch.Start(t, launch.Config{Args: datastore})
 	killed := launch.Start(t, launch.Config{})
-	prometheus := start(t, full, a, b, killed)
+	prometheus := start(t, map[string]store{"full": {full}, "replicas": {a, b}, "killed": {killed}})
 
 	fill(t, full)
 	if err := pg.Stop(); err != nil {
@@ -84,24 +81,33 @@ func fill(t *testing.T, server *launch.Server) {
 	}
 }
 
-// start runs a Prometheus with the rules over the servers, and returns its URL.
-func start(t *testing.T, servers ...*launch.Server) string {
+// store are the servers of one database.
+type store []*launch.Server
+
+// instances returns the labels that Prometheus gives to the servers.
+func (s store) instances() (all []string) {
+	for _, server := range s {
+		all = append(all, instance(server))
+	}
+	return all
+}
+
+// start runs a Prometheus with the rules over the stores. The name of each is its label cluster.
+func start(t *testing.T, stores map[string]store) *dashboard.Prometheus {
 	t.Helper()
-	var targets []string
-	for _, s := range servers {
-		targets = append(targets, instance(s))
+	type values = map[string]any
+	var targets []values
+	for name, s := range stores {
+		targets = append(targets, values{"targets": s.instances(), "labels": values{"cluster": name}})
 	}
 	address, err := launch.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	type values = map[string]any
 	config, err := yaml.Marshal(values{
-		"global":     values{"scrape_interval": "1s", "evaluation_interval": "1s"},
-		"rule_files": []string{file(t, "rules.yaml")},
-		"scrape_configs": []values{{
-			"job_name": "sqlstore", "static_configs": []values{{"targets": targets}},
-		}},
+		"global":         values{"scrape_interval": "1s", "evaluation_interval": "1s"},
+		"rule_files":     []string{file(t, "rules.yaml")},
+		"scrape_configs": []values{{"job_name": "sqlstore", "static_configs": targets}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,31 +131,15 @@ func start(t *testing.T, servers ...*launch.Server) string {
 			t.Logf("Prometheus:\n%s", log.String())
 		}
 	})
-	return "http://" + address
+	return &dashboard.Prometheus{URL: "http://" + address, Client: http.DefaultClient}
 }
 
 // raised returns in how many evaluations each alert, with its instance, was raised; none while Prometheus starts.
-func raised(address string) map[string]int {
-	query := url.Values{"query": {"sum by (alertname, instance) (count_over_time(ALERTS[10m]))"}}
-	resp, err := http.Get(address + "/api/v1/query?" + query.Encode())
-	if err != nil {
-		return nil
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Value  [2]any // the time, and the value as text
-			}
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return nil
-	}
+func raised(prometheus *dashboard.Prometheus) map[string]int {
+	counts, _ := prometheus.Query("sum by (alertname, instance) (count_over_time(ALERTS[10m]))")
 	all := map[string]int{}
-	for _, r := range answer.Data.Result {
-		all[r.Metric["alertname"]+" "+r.Metric["instance"]], _ = strconv.Atoi(fmt.Sprint(r.Value[1]))
+	for _, c := range counts {
+		all[c.Labels["alertname"]+" "+c.Labels["instance"]] = int(c.Value)
 	}
 	return all
 }

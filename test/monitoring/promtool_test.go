@@ -33,7 +33,7 @@ func TestDashboard(t *testing.T) {
 		Rules []rule
 	}
 	g := group{Name: "dashboard"}
-	for i, e := range dashboard(t) {
+	for i, e := range panels(t) {
 		g.Rules = append(g.Rules, rule{fmt.Sprintf("panel:%d", i), e.text})
 	}
 	text, err := yaml.Marshal(map[string][]group{"groups": {g}})
