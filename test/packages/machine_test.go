@@ -1,28 +1,35 @@
 package packages
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bootTimeout limits the start of a machine.
 const bootTimeout = time.Minute
 
-// archive returns a tar file of a small Debian of this machine's release, or Ubuntu. It has etcdctl because the machine
-// that it becomes has no network to install it from.
+// archive returns a tar file of a small Debian of this machine's release, or Ubuntu. The machine that it becomes has no
+// network to install from: it has etcdctl, and the packages for apt-get to install Prometheus.
 var archive = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(work, "system.tar")
 	const made = `. /etc/os-release
 		[ "$ID" != ubuntu ] || more=,universe
 		mmdebstrap --quiet --variant=apt --components="main${more:-}" --include=systemd,systemd-sysv,etcd-client \
+			--customize-hook='export APT_CONFIG=$MMDEBSTRAP_APT_CONFIG && apt-get clean &&
+				apt-get install --yes --quiet --download-only --no-install-recommends prometheus' --skip=cleanup/apt \
 			"$VERSION_CODENAME" "$1"`
 	out, err := exec.Command("bash", "-euc", made, "make", path).CombinedOutput()
 	if err != nil {
@@ -134,4 +141,24 @@ func (m *machine) put(t *testing.T, path string) string {
 	to := "/root/" + filepath.Base(path)
 	run(t, "cp", path, m.root+to)
 	return to
+}
+
+// dial connects to an address in the machine's network.
+func (m *machine) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked, so this thread ends with the goroutine
+		var namespace *os.File
+		if namespace, err = os.Open("/proc/" + m.leader + "/ns/net"); err != nil {
+			return
+		}
+		defer namespace.Close()
+		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+			return
+		}
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+	}()
+	<-done
+	return conn, err
 }

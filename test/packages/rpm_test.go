@@ -45,6 +45,7 @@ func TestSameFiles(t *testing.T) {
 		"/usr/share/man/man1/sqlstore-serve.1.gz", "/usr/share/bash-completion/completions/sqlstore",
 		"/usr/share/zsh/site-functions/_sqlstore", "/usr/share/fish/vendor_completions.d/sqlstore.fish",
 		"/usr/share/doc/sqlstore/copyright", "/usr/share/doc/sqlstore/sqlstore.yaml.example",
+		"/usr/share/sqlstore/monitoring/rules.yaml", "/usr/share/sqlstore/monitoring/dashboard.json",
 	} {
 		if !slices.Contains(all[0], name) {
 			t.Errorf("%s is missing in %q", name, all[0])
