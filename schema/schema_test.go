@@ -151,7 +151,7 @@ func TestObjects(t *testing.T) {
 		t.Errorf("objects %q, want %q", got, want)
 	}
 	checkViews(t, db)
-	for _, from := range []string{"objects", "object_versions"} {
+	for _, from := range []string{"objects", "object_history"} {
 		got := strs(t, db, "SELECT committed_at FROM "+from+" WHERE key = CAST('plain' AS BLOB)")
 		if want := []string{"2026-11-23 14:03:00.123"}; !slices.Equal(got, want) {
 			t.Errorf("times %q in %s, want %q", got, from, want)

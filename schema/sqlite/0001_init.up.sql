@@ -14,10 +14,6 @@ CREATE TABLE object_versions (
     checksum         INTEGER NOT NULL,
     -- When the transaction was committed, in milliseconds since 1970. Times never decrease with the revision.
     written_at       INTEGER NOT NULL,
-    -- For people: written_at as a time in UTC, in SQLite's own format. It takes no space, but SQLite computes it also for
-    -- each row that is inserted, and strftime would take three times as long.
-    committed_at     TEXT GENERATED ALWAYS AS
-        (datetime(written_at / 1000, 'unixepoch') || '.' || substr(written_at, -3)) VIRTUAL,
     CHECK (resource_version = id >> 20)
 );
 
@@ -132,14 +128,15 @@ CREATE TABLE auth_tokens (
     expires_at INTEGER NOT NULL  -- in milliseconds since 1970
 ) WITHOUT ROWID;
 
--- For people: every version, with text in place of bytes. The name is the part of the key after the last '/', the
--- namespace everything before it. On Postgres both views have the same columns, but no id.
+-- For people: every version, with text in place of bytes, and written_at as a time in UTC, in SQLite's own format. The
+-- name is the part of the key after the last '/', the namespace everything before it. On Postgres both views have the
+-- same columns, but no id.
 CREATE VIEW object_history AS
 SELECT rtrim(k.key_text, replace(k.key_text, '/', '')) AS namespace,
        substr(k.key_text, length(rtrim(k.key_text, replace(k.key_text, '/', ''))) + 1) AS name, k.key_text,
        v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease,
        length(v.key) + coalesce(length(v.value), 0) AS bytes, CAST(v.value AS TEXT) AS text, v.key, v.value,
-       v.committed_at, v.id
+       datetime(v.written_at / 1000, 'unixepoch') || '.' || substr(v.written_at, -3) AS committed_at, v.id
 FROM object_versions AS v JOIN (SELECT id, CAST(key AS TEXT) AS key_text FROM object_versions) AS k ON k.id = v.id;
 
 -- For people: the objects that exist now.
