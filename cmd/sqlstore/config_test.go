@@ -110,7 +110,8 @@ func TestConfigCheck(t *testing.T) {
 		}
 	}
 	for _, flag := range []string{"--name", "--cors"} {
-		if out, err := configure("show", flag, "postgres://u:secret@h/d"); err != nil || strings.Contains(out, "secret") {
+		out, err := configure("show", flag, "postgres://u:secret@h/d")
+		if err != nil || strings.Contains(out, "secret") {
 			t.Errorf("%s: %v\n%s", flag, err, out)
 		}
 	}
