@@ -17,11 +17,11 @@ import (
 const environment = "SQLSTORE_"
 
 // setByOthers matches variables with the prefix that nobody means as a setting of a server: the version that an image
-// states, the image that compose files and tests name, those of sqlstore's tests and benchmarks, which servers inherit,
-// those of shell completion, and the addresses that Kubernetes and Docker give to all containers when a service's name
-// begins with sqlstore.
+// states, the image that compose files name, what sqlstore's tests and benchmarks run and their own, which servers
+// inherit, those of shell completion, and the addresses that Kubernetes and Docker give to all containers when a
+// service's name begins with sqlstore.
 var setByOthers = regexp.MustCompile(`^SQLSTORE_(` +
-	`(VERSION|IMAGE|ACTIVE_HELP|(TEST|BENCH|SIMULATION|COMPLETION|ENV)_\w+|(\w+_)?SERVICE_(HOST|PORT(_\w+)?))=|` +
+	`(VERSION|IMAGE|BIN|ACTIVE_HELP|(TEST|BENCH|SIMULATION|COMPLETION|ENV)_\w+|(\w+_)?SERVICE_(HOST|PORT(_\w+)?))=|` +
 	`(\w+_)?PORT=(tcp|udp|sctp)://|(\w+_)?PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=)`)
 
 // variable returns the environment variable for a flag.
