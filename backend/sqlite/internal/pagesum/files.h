@@ -5,12 +5,20 @@
 #include "database.h"
 
 // file is followed in memory by the file of the underlying VFS.
-typedef struct {
+typedef struct file file;
+struct file {
 	sqlite3_file base;
 	database *shared;
 	int verify; // pages that are read must match their checksums
-	sqlite3_int64 header; // of the log: offset of the last frame header if its page is not written yet, or 0
-} file;
+
+	file *log; // of a database: the log of the same connection while it is open
+
+	file *database; // of a log: the database of the same connection
+	sqlite3_int64 header; // of a log: offset of the last frame header if its page is not written yet, or 0
+	char *buffer; // of a log: see buffer.c; NULL before the first write
+	int buffered; // bytes in it
+	sqlite3_int64 buffer_at; // the offset of the first one in the file
+};
 
 // below returns the file of the underlying VFS.
 sqlite3_file *below(sqlite3_file *f);
@@ -22,5 +30,14 @@ int database_read(sqlite3_file *, void *, int amount, sqlite3_int64 at);
 int database_write(sqlite3_file *, const void *, int amount, sqlite3_int64 at);
 int log_read(sqlite3_file *, void *, int amount, sqlite3_int64 at);
 int log_write(sqlite3_file *, const void *, int amount, sqlite3_int64 at);
+
+// log_append puts data into the write buffer, which it flushes first if they do not fit. log_commit flushes it with the
+// header of a frame that has a commit mark. log_flush writes all that is buffered; after an error it is still there.
+// log_discard forgets it. log_follows reports whether the offset is where the buffered bytes end.
+int log_append(file *, const void *, int amount, sqlite3_int64 at);
+int log_commit(file *, const void *header, int amount, sqlite3_int64 at);
+int log_flush(file *);
+void log_discard(file *);
+int log_follows(const file *, sqlite3_int64 at);
 
 #endif

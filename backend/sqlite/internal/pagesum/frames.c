@@ -38,14 +38,27 @@ static void changed(file *h, int amount, sqlite3_int64 at, uint32_t page) {
 	}
 }
 
-int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
-	int err = below(f)->pMethods->xWrite(below(f), data, amount, at);
-	if (err != SQLITE_OK) {
-		return err;
+// put writes to the file, or to the buffer what belongs to a frame without a commit mark.
+static int put(file *h, const void *data, int amount, sqlite3_int64 at, uint32_t page) {
+	if (amount == FRAME_HEADER && frame_number(at, page) >= 0) {
+		int commits = big_endian((const uint8_t *)data + 4) != 0;
+		return commits ? log_commit(h, data, amount, at) : log_append(h, data, amount, at);
 	}
+	if (log_follows(h, at) && (uint32_t)amount == page) {
+		return log_append(h, data, amount, at);
+	}
+	int err = log_flush(h);
+	return err != SQLITE_OK ? err : below(&h->base)->pMethods->xWrite(below(&h->base), data, amount, at);
+}
+
+int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
 	file *h = (file *)f;
 	int big;
 	uint32_t page = log_page(h->shared, &big);
+	int err = put(h, data, amount, at, page);
+	if (err != SQLITE_OK) {
+		return err;
+	}
 	if (at == 0 && amount == WAL_HEADER) {
 		log_set_header(h->shared, data);
 	} else if (amount == FRAME_HEADER && frame_number(at, page) >= 0) {
@@ -124,8 +137,11 @@ static int as_in_file(file *h, const uint8_t *data, uint32_t page, int big, sqli
 }
 
 int log_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
-	int err = read_below(f, data, amount, at);
 	file *h = (file *)f;
+	int err = log_flush(h);
+	if (err == SQLITE_OK) {
+		err = read_below(f, data, amount, at);
+	}
 	if (err != SQLITE_OK || !h->verify || amount < 512 || at < WAL_HEADER + FRAME_HEADER) {
 		return err;
 	}

@@ -9,6 +9,8 @@
 //   - A page of the write-ahead log is verified against SQLite's own sum of its frame, which SQLite verifies only when
 //     it recovers a log. It gets a checksum when a checkpoint writes it to the database file.
 //
+//   - The frames of a transaction reach the log in large writes instead of two for each page.
+//
 //   - A file that has replaced the one that this process has open cannot be opened beside it: SQLite would apply the
 //     log of one to the other.
 //

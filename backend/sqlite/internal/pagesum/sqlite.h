@@ -14,6 +14,9 @@
 #define SQLITE_OPEN_MAIN_DB 0x00000100
 #define SQLITE_OPEN_WAL 0x00080000
 
+#define SQLITE_SHM_UNLOCK 1
+#define SQLITE_SHM_EXCLUSIVE 8
+
 #define SQLITE_IOCAP_SUBPAGE_READ 0x00008000
 #define SQLITE_MUTEX_STATIC_VFS1 11 // also guards sqlite3_temp_directory
 
@@ -84,6 +87,7 @@ struct sqlite3_vfs {
 FROM_DRIVER sqlite3_vfs *sqlite3_vfs_find(const char *);
 FROM_DRIVER int sqlite3_vfs_register(sqlite3_vfs *, int makeDefault);
 FROM_DRIVER int sqlite3_uri_boolean(const char *, const char *, int);
+FROM_DRIVER sqlite3_file *sqlite3_database_file_object(const char *);
 FROM_DRIVER sqlite3_mutex *sqlite3_mutex_alloc(int);
 FROM_DRIVER void sqlite3_mutex_enter(sqlite3_mutex *);
 FROM_DRIVER void sqlite3_mutex_leave(sqlite3_mutex *);

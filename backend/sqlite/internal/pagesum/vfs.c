@@ -17,13 +17,19 @@ int read_below(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
 static sqlite3_vfs *vfs_below(sqlite3_vfs *v) { return v->pAppData; }
 
 static int close_file(sqlite3_file *f) {
+	file *h = (file *)f;
+	if (h->database) {
+		h->database->log = 0;
+	}
+	free(h->buffer);
 	int err = below(f)->pMethods->xClose(below(f));
-	database_release(((file *)f)->shared);
+	database_release(h->shared);
 	return err;
 }
 
 static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
-	return below(f)->pMethods->xTruncate(below(f), size);
+	int err = log_flush((file *)f);
+	return err != SQLITE_OK ? err : below(f)->pMethods->xTruncate(below(f), size);
 }
 
 // The syncs of this thread while it measures them, in nanoseconds since it began.
@@ -50,11 +56,12 @@ void syncs_measured(int64_t *first, int64_t *took) {
 }
 
 static int sync_file(sqlite3_file *f, int flags) {
-	if (!syncs.on) {
-		return below(f)->pMethods->xSync(below(f), flags);
+	int err = log_flush((file *)f);
+	if (err != SQLITE_OK || !syncs.on) {
+		return err != SQLITE_OK ? err : below(f)->pMethods->xSync(below(f), flags);
 	}
 	int64_t began = now();
-	int err = below(f)->pMethods->xSync(below(f), flags);
+	err = below(f)->pMethods->xSync(below(f), flags);
 	if (!syncs.took) {
 		syncs.first = began - syncs.began;
 	}
@@ -62,7 +69,10 @@ static int sync_file(sqlite3_file *f, int flags) {
 	return err;
 }
 
-static int file_size(sqlite3_file *f, sqlite3_int64 *size) { return below(f)->pMethods->xFileSize(below(f), size); }
+static int file_size(sqlite3_file *f, sqlite3_int64 *size) {
+	int err = log_flush((file *)f);
+	return err != SQLITE_OK ? err : below(f)->pMethods->xFileSize(below(f), size);
+}
 
 static int lock_file(sqlite3_file *f, int level) { return below(f)->pMethods->xLock(below(f), level); }
 
@@ -85,7 +95,13 @@ static int shm_map(sqlite3_file *f, int page, int size, int extend, void volatil
 	return below(f)->pMethods->xShmMap(below(f), page, size, extend, to);
 }
 
+#define WRITE_LOCK 0 // the number of the lock that a transaction holds while it writes to the log
+
 static int shm_lock(sqlite3_file *f, int offset, int n, int flags) {
+	file *log = ((file *)f)->log;
+	if (log && offset == WRITE_LOCK && flags & SQLITE_SHM_UNLOCK && flags & SQLITE_SHM_EXCLUSIVE) {
+		log_discard(log);
+	}
 	return below(f)->pMethods->xShmLock(below(f), offset, n, flags);
 }
 
@@ -140,6 +156,10 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 	}
 	if (!log && sqlite3_uri_boolean(name, "summed", 0)) {
 		database_set_summed(h->shared, 1);
+	}
+	if (log) {
+		h->database = (file *)sqlite3_database_file_object(name);
+		h->database->log = h;
 	}
 	f->pMethods = log ? &of_log : &of_database;
 	return SQLITE_OK;

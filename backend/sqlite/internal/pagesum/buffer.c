@@ -1,0 +1,62 @@
+// The write buffer of a log. SQLite writes the header and the page of each frame separately. Here the frames that follow
+// each other reach the file in a few large writes.
+//
+// Only whole frames without a commit mark are buffered, and the header of a frame with one writes them all to the file.
+// So what is buffered belongs to a transaction that has not committed. Only its own connection reads it, after a flush.
+// What is left when the connection releases the write lock was rolled back. It is discarded then, because the next
+// transaction, which may be that of another connection, writes to the same place.
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+
+// The underlying VFS splits larger writes than 128 KiB. More than this saves little.
+#define CAPACITY 65536
+
+int log_flush(file *log) {
+	if (!log->buffered) {
+		return SQLITE_OK;
+	}
+	int err = below(&log->base)->pMethods->xWrite(below(&log->base), log->buffer, log->buffered, log->buffer_at);
+	if (err == SQLITE_OK) { // otherwise the commit fails too
+		log->buffered = 0;
+	}
+	return err;
+}
+
+int log_follows(const file *log, sqlite3_int64 at) { return log->buffered && at == log->buffer_at + log->buffered; }
+
+void log_discard(file *log) { log->buffered = 0; }
+
+// fits makes the buffer ready for data at the offset.
+static int fits(file *log, int amount, sqlite3_int64 at, int *err) {
+	*err = SQLITE_OK;
+	if (log->buffered && (!log_follows(log, at) || amount > CAPACITY - log->buffered)) {
+		*err = log_flush(log);
+	}
+	if (!log->buffer) {
+		log->buffer = malloc(CAPACITY);
+	}
+	return *err == SQLITE_OK && log->buffer && amount <= CAPACITY;
+}
+
+int log_append(file *log, const void *data, int amount, sqlite3_int64 at) {
+	int err;
+	if (!fits(log, amount, at, &err)) {
+		return err != SQLITE_OK ? err : below(&log->base)->pMethods->xWrite(below(&log->base), data, amount, at);
+	}
+	if (!log->buffered) {
+		log->buffer_at = at;
+	}
+	memcpy(log->buffer + log->buffered, data, amount);
+	log->buffered += amount;
+	return SQLITE_OK;
+}
+
+int log_commit(file *log, const void *header, int amount, sqlite3_int64 at) {
+	int err = log_append(log, header, amount, at);
+	if (err == SQLITE_OK && (err = log_flush(log)) != SQLITE_OK) {
+		log->buffered -= amount;
+	}
+	return err;
+}
