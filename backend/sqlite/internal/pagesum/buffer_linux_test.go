@@ -73,8 +73,8 @@ func TestFullDiskBeforeCommit(t *testing.T) {
 		path := filepath.Join(dir, "db")
 		db := open(t, path, "")
 		run(t, db, "PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = 10",
-			"CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "+
-				"FROM n WHERE i < 100) INSERT INTO t SELECT i, hex(randomblob(1500)) FROM n")
+			"CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "+
+				"SELECT i + 1 FROM n WHERE i < 100) INSERT INTO t SELECT i, hex(randomblob(1500)) FROM n")
 		// The rows to update are in the database, and the log has its header.
 		run(t, db, "PRAGMA wal_checkpoint(TRUNCATE)", "DELETE FROM t WHERE id = 100")
 		before := mustRead(t, db)
