@@ -4,7 +4,8 @@
 // Only whole frames without a commit mark are buffered, and the header of a frame with one writes them all to the file.
 // So what is buffered belongs to a transaction that has not committed. Only its own connection reads it, after a flush.
 // What is left when the connection releases the write lock was rolled back. It is discarded then, because the next
-// transaction, which may be that of another connection, writes to the same place.
+// transaction, which may be that of another connection, writes to the same place. A connection in exclusive locking mode
+// has no such lock, and its writes are not buffered.
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,8 @@ struct file {
 
 	file *database; // of a log: the database of the same connection
 	sqlite3_int64 header; // of a log: offset of the last frame header if its page is not written yet, or 0
-	char *buffer; // of a log: see buffer.c; NULL before the first write
+	int locked; // of a log: its connection holds the write lock, so writes are buffered: see buffer.c
+	char *buffer; // of a log: NULL before the first write
 	int buffered; // bytes in it
 	sqlite3_int64 buffer_at; // the offset of the first one in the file
 };

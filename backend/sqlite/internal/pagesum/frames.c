@@ -40,7 +40,7 @@ static void changed(file *h, int amount, sqlite3_int64 at, uint32_t page) {
 
 // put writes to the file, or to the buffer what belongs to a frame without a commit mark.
 static int put(file *h, const void *data, int amount, sqlite3_int64 at, uint32_t page) {
-	if (amount == FRAME_HEADER && frame_number(at, page) >= 0) {
+	if (h->locked && amount == FRAME_HEADER && frame_number(at, page) >= 0) {
 		int commits = big_endian((const uint8_t *)data + 4) != 0;
 		return commits ? log_commit(h, data, amount, at) : log_append(h, data, amount, at);
 	}

@@ -98,11 +98,16 @@ static int shm_map(sqlite3_file *f, int page, int size, int extend, void volatil
 #define WRITE_LOCK 0 // the number of the lock that a transaction holds while it writes to the log
 
 static int shm_lock(sqlite3_file *f, int offset, int n, int flags) {
-	file *log = ((file *)f)->log;
-	if (log && offset == WRITE_LOCK && flags & SQLITE_SHM_UNLOCK && flags & SQLITE_SHM_EXCLUSIVE) {
+	file *log = offset == WRITE_LOCK && flags & SQLITE_SHM_EXCLUSIVE ? ((file *)f)->log : 0;
+	if (log && flags & SQLITE_SHM_UNLOCK) {
 		log_discard(log);
+		log->locked = 0;
 	}
-	return below(f)->pMethods->xShmLock(below(f), offset, n, flags);
+	int err = below(f)->pMethods->xShmLock(below(f), offset, n, flags);
+	if (log && flags & SQLITE_SHM_LOCK && err == SQLITE_OK) {
+		log->locked = 1;
+	}
+	return err;
 }
 
 static void shm_barrier(sqlite3_file *f) { below(f)->pMethods->xShmBarrier(below(f)); }
@@ -157,9 +162,10 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 	if (!log && sqlite3_uri_boolean(name, "summed", 0)) {
 		database_set_summed(h->shared, 1);
 	}
-	if (log) {
-		h->database = (file *)sqlite3_database_file_object(name);
-		h->database->log = h;
+	file *main = log ? (file *)sqlite3_database_file_object(name) : 0;
+	if (main && main->base.pMethods == &of_database) { // and not that of a VFS above this one
+		h->database = main;
+		main->log = h;
 	}
 	f->pMethods = log ? &of_log : &of_database;
 	return SQLITE_OK;
