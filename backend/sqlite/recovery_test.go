@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -244,6 +246,48 @@ func openAfterRestore(t *testing.T, path string) *Backend {
 		}
 	})
 	return b
+}
+
+// copyWithSQLite makes a copy like the shell's .backup, which does not maintain the checksums of pages.
+func copyWithSQLite(t *testing.T, from, to string) {
+	t.Helper()
+	var conns [2]*sqlite3.SQLiteConn
+	for i, path := range []string{from, to} {
+		c, err := (&sqlite3.SQLiteDriver{}).Open("file:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = c.(*sqlite3.SQLiteConn)
+	}
+	copied, err := conns[1].Backup("main", conns[0], "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := copied.Step(-1); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(copied.Finish(), conns[0].Close(), conns[1].Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A copy that another program has made while the clock was in the log has a wrong checksum on its page. It is refused
+// beside a later log all the same.
+func TestCopyOfAnotherProgramOverTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path, backup, crashedAt := filepath.Join(dir, "db"), filepath.Join(dir, "backup"), filepath.Join(dir, "crashed")
+	b := openTest(t, Config{Path: path})
+	p, c := checkpointing(t, b)
+	writeKeys(t, b, "a", "b")
+	copyWithSQLite(t, path, backup)
+	writeKeys(t, b, "c")
+	p.once(t.Context(), c, alone)
+	writeKeys(t, b, "d") // in a log that starts again
+	copyFile(t, backup, crashedAt)
+	for _, suffix := range []string{"-wal", ".lock"} {
+		copyFile(t, path+suffix, crashedAt+suffix)
+	}
+	wantOpenError(t, crashedAt, ErrStaleLog, crashedAt+"-wal")
 }
 
 // A copy of the file from before the log last started again lacks what was in it until then. It is refused beside the
