@@ -39,7 +39,11 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		res, err := e.s.readAgain(e.ctx, r)
 		if err == nil {
 			res.Revision = e.inner()
-			err = e.countScanned(len(res.Rows))
+			scanned := len(res.Rows)
+			if !e.reading { // writes wait for the walk, also over rows that are not returned
+				scanned = max(scanned, int(res.Count))
+			}
+			err = e.countScanned(scanned)
 		}
 		return res, err
 	}

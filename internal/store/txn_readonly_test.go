@@ -96,6 +96,7 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 		write := Op{Put: &PutRequest{Key: []byte("x")}}
 		page, count := list(RangeRequest{Limit: 2}), list(RangeRequest{CountOnly: true})
 		byVersion := list(RangeRequest{Limit: 1, Target: SortVersion})
+		none := list(RangeRequest{Revision: 7, MinModRev: 100})
 		for name, c := range map[string]struct {
 			ops    []Op
 			refuse bool
@@ -106,12 +107,14 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 				ops:    []Op{list(RangeRequest{Revision: 7}), list(RangeRequest{Revision: 6})},
 				refuse: true,
 			},
-			"pages":                 {ops: []Op{page, page, page, page, page}, refuse: cfg.DisableIndex},
-			"too many pages":        {ops: []Op{page, page, page, page, page, page}, refuse: true},
-			"sorted lists":          {ops: []Op{byVersion, byVersion}, refuse: cfg.DisableIndex},
-			"two lists in a write":  {ops: []Op{write, list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
-			"counts in a write":     {ops: []Op{write, count, count, count}},
-			"sorted lists, a write": {ops: []Op{write, byVersion, byVersion}, refuse: true},
+			"filtered lists of the past":             {ops: []Op{none, none}, refuse: cfg.DisableIndex},
+			"filtered lists of the past, in a write": {ops: []Op{write, none, none}, refuse: true},
+			"pages":                                  {ops: []Op{page, page, page, page, page}, refuse: cfg.DisableIndex},
+			"too many pages":                         {ops: []Op{page, page, page, page, page, page}, refuse: true},
+			"sorted lists":                           {ops: []Op{byVersion, byVersion}, refuse: cfg.DisableIndex},
+			"two lists in a write":                   {ops: []Op{write, list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
+			"counts in a write":                      {ops: []Op{write, count, count, count}},
+			"sorted lists, a write":                  {ops: []Op{write, byVersion, byVersion}, refuse: true},
 			"a list beside a branch": {
 				ops:    []Op{write, {Txn: &Txn{Success: []Op{list(RangeRequest{})}}}, page},
 				refuse: cfg.DisableIndex,
