@@ -27,6 +27,7 @@ type Backend struct {
 	tempDir string // removed by Close when not empty
 	lock    *os.File
 	file    *pagesum.File // the database file, used to sync it concurrently with the writer
+	content content
 
 	before   reached // before this start
 	settings backend.Settings
@@ -79,8 +80,8 @@ func (b *Backend) usable() error {
 	case <-b.closing:
 		return backend.ErrClosed
 	default:
-		return nil
 	}
+	return b.overwritten()
 }
 
 // Leases implements [backend.Backend].
@@ -219,20 +220,27 @@ func (b *Backend) Close() error {
 		b.checkpoints.stop()
 		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent))
-		// The log of a file that was replaced must not stay beside the new one.
-		if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
-			_, err := b.writer.run(markClosed)
-			if err == nil || isCode(err, sqlite3.ErrFull) {
-				_, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
-			}
-			if err != nil {
-				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error",
-					err)
-			}
-		}
+		b.finishLog()
 		b.closeErr = errors.Join(b.closeErr, b.release())
 	})
 	return b.closeErr
+}
+
+// finishLog copies the log into the file at the end. The log of a file that was replaced must not stay beside the new
+// one.
+func (b *Backend) finishLog() {
+	if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
+		_, err := b.writer.run(markClosed)
+		if err == nil || isCode(err, sqlite3.ErrFull) {
+			_, err = b.copyLog(b.writer, "TRUNCATE")
+		}
+		if err != nil && !errors.Is(err, errOverwritten) {
+			b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
+		}
+	}
+	if b.overwritten() != nil {
+		b.saveLog()
+	}
 }
 
 // closeAll waits for the reads in progress and closes their connections.
@@ -246,8 +254,13 @@ func closeAll(conns chan *conn) (err error) {
 // release releases whatever open has acquired so far.
 func (b *Backend) release() error {
 	err := b.writer.close()
-	if b.writer != nil && err == nil && b.broken.Load() == nil {
-		err = b.note(b.owner())
+	if b.writer != nil && err == nil {
+		switch broken := b.broken.Load(); {
+		case broken == nil:
+			err = b.note(b.owner())
+		case errors.Is(*broken, errReplaced), errors.Is(*broken, errOverwritten):
+			err = b.note(unknownPages) // so that an older copy shows
+		}
 	}
 	if b.file != nil {
 		err = errors.Join(err, b.file.Close())

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"time"
@@ -298,7 +299,7 @@ type wal struct {
 // checkpoint copies as much of the WAL as mode allows. ok is false after an error, and while another connection is
 // making a checkpoint: SQLite answers -1 for both sizes then, which says nothing about the WAL.
 func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
-	n, err := c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
+	n, err := p.b.copyLog(c, mode)
 	if err != nil || len(n) != 3 || n[1] < 0 || n[2] < 0 {
 		p.failed(err)
 		return wal{}, false
@@ -338,6 +339,7 @@ func (p *checkpointer) sync() bool {
 
 func (p *checkpointer) failed(err error) {
 	switch {
+	case errors.Is(err, errOverwritten): // logged
 	case isDamagedPage(err):
 		p.b.refuseWrites("checkpoint", err)
 	case err != nil:

@@ -99,6 +99,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeFile(); err != nil {
 		return err
 	}
+	b.leave()
 	b.warnOfOthers()
 	filled, belongs, err := checkLog(ctx, b.path, noted.owner == ownPages, b.synchronous() != "OFF")
 	if err != nil {
@@ -115,13 +116,16 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.load(); err != nil {
 		return err
 	}
+	b.leave()
 	return b.note(b.owner())
 }
 
 // prepareOwn is prepareFile for a file that only this program has written to. It also copies and removes the log of a
 // crash. If the start then fails, the next one must not take damaged pages for another program's.
 func (b *Backend) prepareOwn(ctx context.Context) error {
-	return errors.Join(b.prepareFile(ctx, true), b.note(ownPages))
+	err := b.prepareFile(ctx, true)
+	b.leave()
+	return errors.Join(err, b.note(ownPages))
 }
 
 // adoptFile is prepareFile for a file that another program may have written to.

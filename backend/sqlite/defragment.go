@@ -44,7 +44,7 @@ func (b *Backend) Defragment(ctx context.Context) error {
 // ends, the checkpointer does it later.
 func (b *Backend) truncateWAL(ctx context.Context) error {
 	for {
-		n, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
+		n, err := b.copyLog(b.writer, "TRUNCATE")
 		if err != nil {
 			return b.syncError("checkpoint after defragmenting", err)
 		}

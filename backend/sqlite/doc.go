@@ -49,6 +49,10 @@
 // belongs to the file shows that no other program has copied it. Startup verifies the pages of any other file. If some
 // do not match, it verifies all rows and indexes, and gives the pages new checksums.
 //
+// Before each checkpoint, and every second, the backend compares the size and the time of change of the file with those
+// after its own last checkpoint. If another program has written to the file, its clock shows whether that was only a
+// checkpoint. If it was not, nothing may be read or written any more: SQLite would mix the log with another file.
+//
 // SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. If a
 // commit after that frame is known to have been synced, startup refuses the file.
 //

@@ -20,7 +20,8 @@ const (
 	ownPages = "checksums"
 	// sharedPages marks that of one that lets others write pages without them.
 	sharedPages = "shared"
-	// unknownPages marks that of a start that has not verified the pages yet.
+	// unknownPages marks that of a start that has not verified the pages yet, and of a server beside which another
+	// program has written to the file.
 	unknownPages = "unknown"
 )
 
@@ -70,13 +71,12 @@ func (n note) writtenHere(path string, filled bool) bool {
 // note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server
 // can free space in the database.
 func (b *Backend) note(owner string) error {
-	size, modified, err := b.file.Stat() // of the file that is open, whatever is at its path now
-	if err != nil {
-		return err
-	}
-	n := note{owner, closedFile(size, modified), b.reached()}
+	b.content.mu.Lock()
+	left := b.content.left // not its present state: another program may have written to it since
+	b.content.mu.Unlock()
+	n := note{owner, left, b.reached()}
 	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
-	_, err = b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
+	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
 	if isFull(err) {
 		b.log.Warn("the disk is full; the next start cannot tell who has written the database file",
 			"path", b.path, "error", err)
@@ -87,8 +87,13 @@ func (b *Backend) note(owner string) error {
 
 // owner returns what the note says about the checksums of pages.
 func (b *Backend) owner() string {
-	if b.cfg.NoPageChecksums {
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	switch {
+	case b.cfg.NoPageChecksums:
 		return sharedPages
+	case b.content.foreign:
+		return unknownPages
 	}
 	return ownPages
 }

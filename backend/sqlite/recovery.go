@@ -36,12 +36,12 @@ func checkLog(ctx context.Context, path string, verify, synced bool) (filled, be
 	if info, err := log.Stat(); err != nil || info.Size() <= walHeader {
 		return false, false, err
 	}
-	file, known := clockOfFile(path, verify)
+	file, _, known := clockOfFile(path, verify)
 	certain := known
 	if !known && verify {
 		// Another program's copy has stale checksums in the pages that it has read from a log. That of the clock is
 		// one. What it says can refuse the log, but it does not show that the other pages are this program's.
-		file, known = clockOfFile(path, false)
+		file, _, known = clockOfFile(path, false)
 	}
 	l, err := scanLog(log, file)
 	switch {
@@ -85,22 +85,23 @@ func journalMode(path string) (mode uint16, err error) {
 	return binary.BigEndian.Uint16(versions[:]), errors.Join(ignoreEnd(err), file.Close())
 }
 
-// clockOfFile reads the clock from the database file alone. A crash may leave a file that cannot be read without the
+// clockOfFile reads the clock and the cluster's id from the database file alone. A crash may leave a file that cannot be read without the
 // log, which has the pages that a checkpoint has copied in part.
-func clockOfFile(path string, verify bool) (row clockRow, known bool) {
+func clockOfFile(path string, verify bool) (row clockRow, cluster uint64, known bool) {
 	parameters := readOnly + "&immutable=1"
 	if !verify {
 		parameters += unverified
 	}
 	c, err := open(dsn(path, parameters))
 	if err != nil {
-		return row, false
+		return row, 0, false
 	}
-	n, err := c.queryInts("SELECT revision, commit_id, previous_commit_id FROM clock WHERE id = 1")
-	if errors.Join(err, c.close()) != nil || len(n) != 3 {
-		return row, false
+	n, err := c.queryInts("SELECT revision, commit_id, previous_commit_id, " +
+		"(SELECT value FROM settings WHERE name = 'cluster_id') FROM clock WHERE id = 1")
+	if errors.Join(err, c.close()) != nil || len(n) != 4 {
+		return row, 0, false
 	}
-	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, true
+	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, uint64(n[3]), true
 }
 
 // warnOfNoLog warns of a file whose last server did not close it, if no log is beside it: the last writes may be
@@ -109,7 +110,7 @@ func (b *Backend) warnOfNoLog() {
 	if _, err := os.Stat(b.path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		return
 	}
-	if row, known := clockOfFile(b.path, false); known && row.commit != row.previous {
+	if row, _, known := clockOfFile(b.path, false); known && row.commit != row.previous {
 		b.log.Warn("the database was not closed, and its write-ahead log is not beside it: a copy of a running "+
 			"server's database lacks the writes since it was made, and one that was made without the -wal file lacks "+
 			"those in it", "path", b.path, "revision", row.revision)

@@ -15,8 +15,8 @@ var errReplaced = fmt.Errorf("%w: the database file that this server has open wa
 	"writes are refused: save what the server holds with 'etcdctl snapshot save' if it is needed, then restart to use "+
 	"what is at the path", backend.ErrUnavailable)
 
-// watchPlace checks until the backend closes that its file is still at its path. A file that is not cannot be opened
-// again, and commits to it would be lost with the process.
+// watchPlace checks until the backend closes that its file is still at its path, with its content. A file that is not
+// cannot be opened again, and commits to it would be lost with the process.
 func (b *Backend) watchPlace() {
 	ticker := time.NewTicker(placePeriod)
 	defer ticker.Stop()
@@ -25,7 +25,7 @@ func (b *Backend) watchPlace() {
 		case <-b.closing:
 			return
 		case <-ticker.C:
-			if b.checkPlace() != nil {
+			if b.checkPlace() != nil || b.watchContent() != nil {
 				return
 			}
 		}

@@ -13,9 +13,10 @@ func TestReplacedFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		replace  func(path, backup string) error
 		revision int64 // after the next start
+		older    bool  // the next start knows that it is an older state
 	}{
-		"replaced": {func(path, backup string) error { return os.Rename(backup, path) }, 2},
-		"removed":  {func(path, _ string) error { return os.Remove(path) }, 1},
+		"replaced": {func(path, backup string) error { return os.Rename(backup, path) }, 2, true},
+		"removed":  {func(path, _ string) error { return os.Remove(path) }, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, backup := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup")
@@ -51,6 +52,9 @@ func TestReplacedFile(t *testing.T) {
 				b := openAfterRestore(t, path)
 				if r := revision(t, b); r != c.revision {
 					t.Errorf("revision %d after the next start, want %d", r, c.revision)
+				}
+				if older := b.Restored().Revision > c.revision; older != c.older {
+					t.Errorf("known to be older: %v", older)
 				}
 				if err := b.Close(); err != nil {
 					t.Error(err)

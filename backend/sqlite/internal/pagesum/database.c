@@ -17,7 +17,7 @@ struct database {
 	int known; // device and inode are those of the file
 	dev_t device;
 	ino_t inode;
-	int summed;
+	int summed, sealed;
 	uint32_t page;
 	int big;
 	uint8_t start[8];
@@ -102,6 +102,10 @@ int database_open(database *d, int flags) {
 int database_summed(database *d) { return __atomic_load_n(&d->summed, __ATOMIC_ACQUIRE); }
 
 void database_set_summed(database *d, int summed) { __atomic_store_n(&d->summed, summed, __ATOMIC_RELEASE); }
+
+int database_sealed(database *d) { return __atomic_load_n(&d->sealed, __ATOMIC_ACQUIRE); }
+
+void database_seal(database *d) { __atomic_store_n(&d->sealed, 1, __ATOMIC_RELEASE); }
 
 uint32_t big_endian(const uint8_t *p) {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

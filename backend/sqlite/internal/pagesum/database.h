@@ -30,6 +30,10 @@ int database_open(database *, int flags);
 int database_summed(database *);
 void database_set_summed(database *, int summed);
 
+// sealed is set once the file has another one's content, which no connection of this process may change any more.
+int database_sealed(database *);
+void database_seal(database *);
+
 // frame holds what verifies a frame of the log: the part of its header that the sum covers, the sum, and whether both
 // are known.
 typedef struct {

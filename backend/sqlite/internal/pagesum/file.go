@@ -94,6 +94,9 @@ func (f *File) stat() (info unix.Stat_t, err error) {
 	return info, err
 }
 
+// Seal makes SQLite's connections in this process fail instead of changing the file, until all of them are closed.
+func (f *File) Seal() { C.database_seal(f.database) }
+
 // Fd returns the descriptor, which the caller must not close.
 func (f *File) Fd() int { return f.fd }
 

@@ -49,6 +49,9 @@ int database_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
 
 int database_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
 	file *h = (file *)f;
+	if (database_sealed(h->shared)) {
+		return SQLITE_IOERR_WRITE;
+	}
 	if (is_header(data, amount, at)) {
 		database_set_summed(h->shared, ((const uint8_t *)data)[RESERVED_AT] == CHECKSUM_SIZE);
 	}

@@ -28,6 +28,9 @@ static int close_file(sqlite3_file *f) {
 }
 
 static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
+	if (database_sealed(((file *)f)->shared)) {
+		return SQLITE_IOERR_TRUNCATE;
+	}
 	int err = log_flush((file *)f);
 	return err != SQLITE_OK ? err : below(f)->pMethods->xTruncate(below(f), size);
 }
