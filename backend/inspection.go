@@ -37,6 +37,8 @@ type Inspection struct {
 	// Problems describes the first problems, and Found counts all of them.
 	Problems []string
 	Found    int64
+	// Damaged counts those that are a row which does not match its checksum.
+	Damaged int64
 
 	sums    Sums
 	first   int64 // the lowest revision seen
@@ -75,6 +77,7 @@ func (i *Inspection) Row(in *Inspected) {
 	i.Rows++
 	if err := i.sums.Check(r, in.Written, in.Sum); err != nil {
 		i.Problem("%s does not match its checksum", name(r))
+		i.Damaged++
 		i.last = r.ID()
 		return // what it says about others is as doubtful
 	}

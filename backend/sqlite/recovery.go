@@ -179,18 +179,23 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 	return l, nil
 }
 
-// inspectRecovered checks that the file at path is sound as SQLite recovers it, without changing it.
+// inspectRecovered checks that the file at path is sound as SQLite recovers it, and that its rows belong together,
+// without changing it. Rows that do not match their checksums do not show a mixture: another program may have changed
+// them.
 func inspectRecovered(ctx context.Context, path string) error {
 	c, err := open(dsn(path, readOnly+unverified), "query_only = 1")
 	if err != nil {
 		return startError(err)
 	}
-	found := &backend.Inspection{}
-	err = damageToProblem(found, (&View{c: c, path: path}).integrity(ctx, found))
+	v, found := &View{c: c, path: path}, &backend.Inspection{}
+	err = damageToProblem(found, v.integrity(ctx, found))
+	if err == nil && found.Found == 0 {
+		err = damageToProblem(found, v.inspectRows(ctx, found))
+	}
 	if err = errors.Join(err, c.close()); err != nil {
 		return startError(err)
 	}
-	if found.Found > 0 {
+	if found.Found > found.Damaged {
 		return fmt.Errorf("%w: %s-wal: %s (problems: %d)", ErrStaleLog, path, found.Problems[0], found.Found)
 	}
 	return nil

@@ -179,6 +179,26 @@ func TestLogOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// A log that shows no link to the file, and with which rows are missing, is refused.
+func TestLogWithMissingRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	closed(t, path, func(b *Backend) { writeKeys(t, b, "a", "b", "c") })
+	c, err := connect(path, "wal_autocheckpoint = 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.exec("DELETE FROM object_versions WHERE resource_version = 3"); err != nil {
+		t.Fatal(err)
+	}
+	crashedAt := filepath.Join(t.TempDir(), "db")
+	copyFile(t, path, crashedAt)
+	copyFile(t, path+"-wal", crashedAt+"-wal")
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+	wantOpenError(t, crashedAt, ErrStaleLog, "revisions 3 to 3 have no rows")
+}
+
 // The chain of ids must have a link for every transaction: otherwise an older state of the file could pass for a later
 // one.
 func TestEveryTransactionHasAnID(t *testing.T) {
