@@ -22,8 +22,11 @@ func TestOverwrittenFile(t *testing.T) {
 		content  func(t *testing.T, path, to string) // makes what is copied over the file
 		revision int64                               // after the next start
 	}{
-		"raw copy":          {copyFile, 3},
-		"VACUUM INTO":       {func(t *testing.T, path, to string) { t.Helper(); edit(t, path, "VACUUM INTO '"+to+"'") }, 3},
+		"raw copy": {copyFile, 3},
+		"VACUUM INTO": {func(t *testing.T, path, to string) {
+			t.Helper()
+			edit(t, path, "VACUUM INTO '"+to+"'")
+		}, 3},
 		"another program's": {copyWithSQLite, 3},
 		"another store":     {func(t *testing.T, _, to string) { t.Helper(); copyFile(t, another, to) }, 7},
 		"a later state": {func(t *testing.T, path, to string) {

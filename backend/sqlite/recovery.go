@@ -85,8 +85,8 @@ func journalMode(path string) (mode uint16, err error) {
 	return binary.BigEndian.Uint16(versions[:]), errors.Join(ignoreEnd(err), file.Close())
 }
 
-// clockOfFile reads the clock and the cluster's id from the database file alone. A crash may leave a file that cannot be read without the
-// log, which has the pages that a checkpoint has copied in part.
+// clockOfFile reads the clock and the cluster's id from the database file alone. A crash may leave a file that cannot
+// be read without the log, which has the pages that a checkpoint has copied in part.
 func clockOfFile(path string, verify bool) (row clockRow, cluster uint64, known bool) {
 	parameters := readOnly + "&immutable=1"
 	if !verify {
