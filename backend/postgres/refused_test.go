@@ -37,16 +37,10 @@ func TestRefusedClients(t *testing.T) {
 		"no CONNECT":       {change(func(u *url.URL) { u.Path = "/others" }), "grant the user"},
 		"no CREATE":        {change(func(u *url.URL) { u.Path = pathOf(t, theirs) }), "grant the user"},
 		"no parameter":     {with(dsn, "options", "-c nonsense=1"), "correct the parameters"},
+		"no TLS":           {with(dsn, "sslmode", "require"), "turn ssl on"},
 		"a wrong value":    {with(dsn, "options", "-c work_mem=x"), "correct the parameters"},
 	} {
-		b, err := Open(t.Context(), Config{DSN: c.dsn})
-		if err == nil {
-			_ = b.Close()
-		}
-		if !errors.Is(err, ErrRefused) || !errors.Is(err, backend.ErrUnavailable) ||
-			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), backend.ErrUnavailable.Error()) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		wantRefused(t, name, c.dsn, c.want)
 	}
 	// A right that is taken away from a running replica may come back.
 	b := openTest(t, Config{DSN: dsn})
@@ -56,6 +50,18 @@ func TestRefusedClients(t *testing.T) {
 	}
 	admin(t, dsn, "GRANT SELECT ON clock TO "+plain.name)
 	wantClock(t, b, 1)
+}
+
+func wantRefused(t *testing.T, name, dsn, want string) {
+	t.Helper()
+	b, err := Open(t.Context(), Config{DSN: dsn})
+	if err == nil {
+		_ = b.Close()
+	}
+	if !errors.Is(err, ErrRefused) || !errors.Is(err, backend.ErrUnavailable) ||
+		!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), backend.ErrUnavailable.Error()) {
+		t.Errorf("%s: %v, want %q", name, err, want)
+	}
 }
 
 func pathOf(t *testing.T, dsn string) string {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,11 +45,29 @@ func asConnectFailure(err error) error {
 		tries = several.Unwrap()
 	}
 	var texts []string
+	sentinel, todo := ErrRefused, ""
 	for _, try := range tries {
+		if todo = tlsRemedy(try); todo == "" {
+			sentinel = backend.ErrUnavailable
+		}
 		if text := strings.Join(strings.Fields(try.Error()), " "); !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
-	text := fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(texts, "; "))
-	return &connectFailure{text, backend.ErrUnavailable, err}
+	text := fmt.Sprintf("%v: %s", sentinel, strings.Join(texts, "; "))
+	if errors.Is(sentinel, ErrRefused) {
+		text += ": " + todo
+	}
+	return &connectFailure{text, sentinel, err}
+}
+
+// tlsRemedy is remedy for the TLS of an attempt to connect.
+func tlsRemedy(err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "correct sslrootcert, sslmode or the host in the DSN, or the server's certificate"
+	}
+	if strings.HasSuffix(err.Error(), "server refused TLS connection") { // pgx has no other sign of it
+		return "turn ssl on at the server, or choose sslmode=disable in the DSN"
+	}
+	return ""
 }
