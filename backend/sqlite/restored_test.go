@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,26 @@ func TestOtherFilesAreNotOlderCopies(t *testing.T) {
 	}
 	copyFile(t, backup, unsynced)
 	closed(t, unsynced, func(b *Backend) { wantRestored(t, b, 0) })
+}
+
+// A new store in the place of one whose file was removed says so, once.
+func TestRemovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	for i, want := range []bool{false, false, true, false} {
+		if want {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out strings.Builder
+		b := openTest(t, Config{Path: path, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(out.String(), "new, empty store"); warned != want {
+			t.Errorf("start %d: warned %v\n%s", i, warned, out.String())
+		}
+	}
 }
 
 // closed opens the file, calls f and closes the file.

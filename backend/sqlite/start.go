@@ -53,6 +53,11 @@ func (b *Backend) checkFile(c *conn) error {
 		return ErrNotSQLStore
 	}
 	if tables == 0 {
+		if b.before.cluster != 0 {
+			b.log.Warn("the database file is missing or empty, although its lock file shows that a store was here: "+
+				"this server begins a new, empty store; to go on with the old one, stop it and restore a backup",
+				"path", b.path, "revision-before", b.before.revision)
+		}
 		if err := c.reserveSums(); err != nil {
 			return err
 		}
