@@ -137,7 +137,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 	if c == nil {
 		opened, err := b.connectReader()
 		if err != nil {
-			return backend.Clock{}, translate("open a reading connection", err)
+			return backend.Clock{}, b.translate("open a reading connection", err)
 		}
 		c = opened
 	}
@@ -146,7 +146,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 		if ctx.Err() != nil {
 			return backend.Clock{}, ctx.Err()
 		}
-		return backend.Clock{}, translate(doing, err)
+		return backend.Clock{}, b.translate(doing, err)
 	}
 	clock.Compacted = b.clock.Load().Compacted
 	return clock, nil
@@ -238,9 +238,6 @@ func (b *Backend) finishLog() {
 			b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
 		}
 	}
-	if b.overwritten() != nil {
-		b.saveLog()
-	}
 }
 
 // closeAll waits for the reads in progress and closes their connections.
@@ -258,8 +255,14 @@ func (b *Backend) release() error {
 		switch broken := b.broken.Load(); {
 		case broken == nil:
 			err = b.note(b.owner())
-		case errors.Is(*broken, errReplaced), errors.Is(*broken, errOverwritten):
-			err = b.note(unknownPages) // so that an older copy shows
+		case errors.Is(*broken, errReplaced): // so that an older copy shows
+			err = b.note(unknownPages)
+		case errors.Is(*broken, errOverwritten):
+			n := note{owner: b.foreignOwner()}
+			if _, _, err := b.settleLog(context.Background(), n); err != nil {
+				b.log.Warn("the next start may fail", "path", b.path, "error", err)
+			}
+			err = b.note(n.owner)
 		}
 	}
 	if b.file != nil {

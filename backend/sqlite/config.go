@@ -101,7 +101,7 @@ func (b *Backend) open(ctx context.Context) error {
 	}
 	b.leave()
 	b.warnOfOthers()
-	filled, belongs, err := checkLog(ctx, b.path, noted.owner == ownPages, b.synchronous() != "OFF")
+	filled, belongs, err := b.settleLog(ctx, noted)
 	if err != nil {
 		return err
 	}
@@ -206,6 +206,7 @@ func (b *Backend) makeFile() error {
 		return fmt.Errorf("the file must be readable and writable: %w", err)
 	}
 	b.file = f
+	b.file.Seal(false)
 	return nil
 }
 

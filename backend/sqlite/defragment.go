@@ -37,6 +37,9 @@ func (b *Backend) Defragment(ctx context.Context) error {
 		return errors.Join(translate("defragment", err),
 			errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
 	}
+	if err := b.findClock(); err != nil {
+		return b.translate("defragment", err)
+	}
 	return b.truncateWAL(ctx)
 }
 

@@ -49,9 +49,10 @@
 // belongs to the file shows that no other program has copied it. Startup verifies the pages of any other file. If some
 // do not match, it verifies all rows and indexes, and gives the pages new checksums.
 //
-// Before each checkpoint, and every second, the backend compares the size and the time of change of the file with those
-// after its own last checkpoint. If another program has written to the file, its clock shows whether that was only a
-// checkpoint. If it was not, nothing may be read or written any more: SQLite would mix the log with another file.
+// Before each checkpoint, and every second, the backend compares the file with what its own last checkpoint has left:
+// its size, its time of change, and, if these differ, the first page and that of the clock. If another program has
+// written there, the backend stops using the file, because SQLite would mix the log with it, and the pages in memory.
+// The log is left beside the file if it belongs to it, and moved aside otherwise.
 //
 // SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. If a
 // commit after that frame is known to have been synced, startup refuses the file.

@@ -66,7 +66,7 @@ func (v *View) damageOfLog() (damage string, err error) {
 	if err != nil {
 		return "", err
 	}
-	file, _, _ := clockOfFile(v.path, false)
+	file, _ := clockOfFile(v.path, false)
 	l, err := scanLog(log, file)
 	return l.damage, errors.Join(err, log.Close())
 }

@@ -20,9 +20,11 @@ const (
 	ownPages = "checksums"
 	// sharedPages marks that of one that lets others write pages without them.
 	sharedPages = "shared"
-	// unknownPages marks that of a start that has not verified the pages yet, and of a server beside which another
-	// program has written to the file.
+	// unknownPages marks that of a start that has not verified the pages yet.
 	unknownPages = "unknown"
+	// foreignPages begins that of a server that has stopped using the file because another program has written to it.
+	// The revision follows that the server had left in the file.
+	foreignPages = "foreign:"
 )
 
 // note is the note in the lock file: who maintains the checksums of pages, the file as it was left without a log, and
@@ -72,9 +74,14 @@ func (n note) writtenHere(path string, filled bool) bool {
 // can free space in the database.
 func (b *Backend) note(owner string) error {
 	b.content.mu.Lock()
-	left := b.content.left // not its present state: another program may have written to it since
-	b.content.mu.Unlock()
-	n := note{owner, left, b.reached()}
+	defer b.content.mu.Unlock()
+	return b.writeNote(owner)
+}
+
+// writeNote is note with the content's mutex held. It describes the file as this process left it: another program may
+// have written to it since.
+func (b *Backend) writeNote(owner string) error {
+	n := note{owner, b.content.state, b.reached()}
 	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
 	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
 	if isFull(err) {
@@ -87,13 +94,8 @@ func (b *Backend) note(owner string) error {
 
 // owner returns what the note says about the checksums of pages.
 func (b *Backend) owner() string {
-	b.content.mu.Lock()
-	defer b.content.mu.Unlock()
-	switch {
-	case b.cfg.NoPageChecksums:
+	if b.cfg.NoPageChecksums {
 		return sharedPages
-	case b.content.foreign:
-		return unknownPages
 	}
 	return ownPages
 }

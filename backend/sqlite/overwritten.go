@@ -2,34 +2,41 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
-// errOverwritten is the reason why a backend refuses reads and writes after another program has put other content into
-// its file.
-var errOverwritten = fmt.Errorf("%w: another program has written over the database file that this server has open, so "+
-	"reads and writes are refused: restart to use the file as it is", backend.ErrUnavailable)
+// errOverwritten is the reason why a backend no longer uses its file after another program has written to it.
+var errOverwritten = fmt.Errorf("%w: another program has written to the database file that this server has open (a "+
+	"copy over it, or a checkpoint by sqlite3), so writes and reads of the file are refused: stop that program and "+
+	"restart, which verifies the file", backend.ErrUnavailable)
 
-// unknownState is the state of a file that the system cannot tell.
+// unknownState is the state of a file that cannot be read.
 const unknownState = "unknown"
 
-// content is what a backend knows about the content of its file. Only checkpoints write to the file while it is open,
-// and each of them holds the mutex.
+// content is the file as this process left it. Only checkpoints write to it while it is open; all of this process hold
+// the mutex.
 type content struct {
-	mu      sync.Mutex
-	left    string // the state in which this process has left the file, as closedFile identifies it
-	copied  int64  // a revision that the file has certainly reached
-	foreign bool   // another program has written to the file while it was open
+	mu    sync.Mutex
+	root  int64 // number of the page of the clock
+	state string
+	// first is the first page, and clock that of the clock, of which every checkpoint copies another one.
+	first, clock []byte
+	revision     int64 // the highest one that was in the file
 }
 
-// copyLog makes a checkpoint unless the content of the file is another one's. It returns SQLite's three numbers.
+// copyLog makes a checkpoint unless another program has written to the file. It returns SQLite's three numbers.
 func (b *Backend) copyLog(c *conn, mode string) (n []int64, err error) {
 	b.content.mu.Lock()
 	defer b.content.mu.Unlock()
@@ -38,12 +45,96 @@ func (b *Backend) copyLog(c *conn, mode string) (n []int64, err error) {
 	}
 	revision := b.clock.Load().Revision
 	n, err = c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
-	if err == nil && len(n) == 3 && n[1] >= 0 && n[1] == n[2] {
-		b.content.copied = revision
-	}
 	b.leave()
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	if len(n) != 3 || n[1] < 0 || n[1] != n[2] {
+		revision = 0 // not all was copied
+	}
+	if !b.cfg.NoPageChecksums && b.content.state != unknownState && !b.writtenSo(revision) {
+		return nil, b.stopUsing()
+	}
+	return n, nil
 }
+
+// writtenSo reports whether the content can be what a checkpoint up to a revision has left. It cannot if another
+// program has written to the file meanwhile.
+func (b *Backend) writtenSo(revision int64) bool {
+	c := &b.content
+	if row, ok := clockInPage(c.clock); ok && row.revision < revision {
+		return false
+	}
+	return bytes.HasPrefix(c.first, []byte(headerMagic)) &&
+		(b.plain || pagesum.Valid(c.first) && pagesum.Valid(c.clock))
+}
+
+// leave records the state of the file, which this process has just written. It needs the content's mutex, or that
+// nothing else runs.
+func (b *Backend) leave() {
+	c := &b.content
+	state, first, clock, err := b.look()
+	if err != nil {
+		state = unknownState
+	}
+	c.state, c.first, c.clock = state, first, clock
+	if row, ok := clockInPage(clock); ok {
+		c.revision = max(c.revision, row.revision)
+	}
+}
+
+// look reads what content has of the file that is open, whatever is at its path now.
+func (b *Backend) look() (state string, first, clock []byte, err error) {
+	size, modified, err := b.file.Stat()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	first, clock = make([]byte, b.pageSize), make([]byte, b.pageSize)
+	if b.content.root > 0 {
+		_, errFirst := b.file.ReadAt(first, 0)
+		_, errClock := b.file.ReadAt(clock, (b.content.root-1)*b.pageSize)
+		err = errors.Join(ignoreEnd(errFirst), ignoreEnd(errClock))
+	}
+	return closedFile(size, modified), first, clock, err
+}
+
+// checkContent stops the use of the file if another program has written to it: SQLite would mix it with the log and
+// with the pages in memory. The content's mutex is held.
+func (b *Backend) checkContent() error {
+	c := &b.content
+	if err := b.overwritten(); err != nil || b.cfg.NoPageChecksums || c.state == unknownState {
+		return err
+	}
+	size, modified, err := b.file.Stat()
+	if err != nil || closedFile(size, modified) == c.state {
+		return nil //nolint:nilerr // a file that the system cannot tell has not changed as far as is known
+	}
+	state, first, clock, err := b.look()
+	if err != nil {
+		return nil //nolint:nilerr // likewise
+	}
+	if bytes.Equal(first, c.first) && bytes.Equal(clock, c.clock) { // touched, for example
+		c.state = state
+		return nil
+	}
+	return b.stopUsing()
+}
+
+// stopUsing makes the backend refuse everything that needs the file, and leave the file and its log as they are. The
+// next start decides whether the log belongs to the file.
+func (b *Backend) stopUsing() error {
+	err := fmt.Errorf("%w: %s", errOverwritten, b.path)
+	b.file.Seal(true)
+	b.broken.Store(&err)
+	b.log.Error("database refuses writes and reads of the file", "path", b.path, "error", err)
+	if err := b.writeNote(b.foreignOwner()); err != nil {
+		b.log.Warn("cannot note that another program has written to the database file", "path", b.path, "error", err)
+	}
+	return err
+}
+
+// foreignOwner returns the owner in the note of a file that another program has written to.
+func (b *Backend) foreignOwner() string { return fmt.Sprint(foreignPages, b.content.revision) }
 
 // watchContent is checkContent between checkpoints.
 func (b *Backend) watchContent() error {
@@ -52,45 +143,15 @@ func (b *Backend) watchContent() error {
 	return b.checkContent()
 }
 
-// leave records the state of the file, which this process has just written. It needs the content's mutex, or that
-// nothing else runs.
-func (b *Backend) leave() {
-	b.content.left = unknownState
-	if state, err := b.state(); err == nil {
-		b.content.left = state
-	}
-}
-
-// state returns the state of the file that is open, whatever is at its path now.
-func (b *Backend) state() (string, error) {
-	size, modified, err := b.file.Stat()
-	return closedFile(size, modified), err
-}
-
-// checkContent refuses all further reads and writes if another program has put another state of the store into the
-// file: SQLite would mix it with the log and with the pages in memory. The content's mutex is held.
-func (b *Backend) checkContent() error {
-	if err := b.overwritten(); err != nil {
+// findClock finds the page of the clock.
+func (b *Backend) findClock() error {
+	root, err := b.writer.queryInt("SELECT rootpage FROM sqlite_schema WHERE name = 'clock' AND type = 'table'")
+	if err != nil {
 		return err
 	}
-	state, err := b.state()
-	if err != nil || state == b.content.left || b.content.left == unknownState {
-		return nil //nolint:nilerr // which says nothing about the content
-	}
-	// Twice: another program may just be writing the page of the clock, or this one may start the log again.
-	if found := b.otherContent(); found != "" && b.otherContent() != "" {
-		err := fmt.Errorf("%w: %s: %s", errOverwritten, b.path, found)
-		b.file.Seal()
-		b.broken.Store(&err)
-		b.log.Error("database refuses all reads and writes", "path", b.path, "error", err)
-		return err
-	}
-	// A checkpoint by another program, which is harmless, except that it does not maintain the checksums of pages.
-	if !b.content.foreign && !b.cfg.NoPageChecksums {
-		b.log.Warn("another program has written to the database file while this server has it open; the next start "+
-			"verifies all pages", "path", b.path)
-	}
-	b.content.foreign, b.content.left = true, state
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	b.content.root = root
 	return nil
 }
 
@@ -102,43 +163,46 @@ func (b *Backend) overwritten() error {
 	return nil
 }
 
-// otherContent says what shows that the content of the file is not that of this store, or is an older state of it. It
-// returns "" if nothing does.
-func (b *Backend) otherContent() string {
-	magic := make([]byte, len(headerMagic))
-	switch _, err := b.file.ReadAt(magic, 0); {
-	case err != nil && !errors.Is(err, io.EOF): // which says nothing about the content
-		return ""
-	case !bytes.Equal(magic, []byte(headerMagic)):
-		return "it is not a database now"
+// translate is the function of that name, except that damage by another program is called that.
+func (b *Backend) translate(doing string, err error) error {
+	if isDamagedPage(err) || isCode(err, sqlite3.ErrCorrupt) {
+		if err := b.watchContent(); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
 	}
-	row, cluster, known := clockOfFile(b.path, false)
-	switch {
-	case !known: // it may need a page that is in the log
-		return ""
-	case cluster != b.settings.ClusterID:
-		return "it holds another store now"
-	case row.revision < b.content.copied:
-		return fmt.Sprintf("it is at revision %d now and was at %d", row.revision, b.content.copied)
-	}
-	log, err := os.Open(b.path + "-wal")
-	if err != nil {
-		return ""
-	}
-	defer log.Close()
-	if l, err := scanLog(log, row); err == nil && l.first.commit != 0 && !l.belongs {
-		return fmt.Sprintf("it is at another revision %d now", row.revision)
-	}
-	return ""
+	return translate(doing, err)
 }
 
-// saveLog moves the log of a file that was overwritten out of the way of the next start. It may hold the last writes.
-func (b *Backend) saveLog() {
+// foreign reports whether the note is of a server that has found its file overwritten.
+func (n note) foreign() bool { return strings.HasPrefix(n.owner, foreignPages) }
+
+// replaced reports whether the file is in an earlier state than such a server had left it in. Its log may lead on from
+// there, but whoever has put the file there wants that state.
+func (n note) replaced(path string) bool {
+	revision, err := strconv.ParseInt(strings.TrimPrefix(n.owner, foreignPages), 10, 64)
+	row, known := clockOfFile(path, false)
+	return err == nil && known && row.revision < revision
+}
+
+// settleLog is checkLog, except that it moves a log aside that is not for the file which another program has put in the
+// place of the log's own, as the note says.
+func (b *Backend) settleLog(ctx context.Context, n note) (filled, belongs bool, err error) {
+	filled, belongs, err = checkLog(ctx, b.path, n.owner == ownPages, b.synchronous() != "OFF")
+	if n.foreign() && (errors.Is(err, ErrStaleLog) || filled && n.replaced(b.path)) {
+		return false, false, b.saveLog()
+	}
+	return filled, belongs, err
+}
+
+// saveLog moves a log aside that does not belong to the file, which another program has put there while a server had
+// it open. The log may hold that server's last writes.
+func (b *Backend) saveLog() error {
 	log := b.path + "-wal"
 	saved := log + "." + time.Now().UTC().Format("20060102T150405Z")
 	if err := os.Rename(log, saved); err != nil {
-		b.log.Error("cannot move the write-ahead log of the file that was overwritten", "path", log, "error", err)
-		return
+		return fmt.Errorf("move the write-ahead log aside: %w", err)
 	}
-	b.log.Warn("moved the write-ahead log of the file that was overwritten", "path", log, "to", saved)
+	b.log.Warn("the database file was replaced while a server had it open; moved the write-ahead log of the former "+
+		"one aside, which may hold acknowledged writes", "path", log, "to", saved)
+	return nil
 }

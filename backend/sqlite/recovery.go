@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
@@ -36,17 +38,19 @@ func checkLog(ctx context.Context, path string, verify, synced bool) (filled, be
 	if info, err := log.Stat(); err != nil || info.Size() <= walHeader {
 		return false, false, err
 	}
-	file, _, known := clockOfFile(path, verify)
+	file, known := clockOfFile(path, verify)
 	certain := known
 	if !known && verify {
 		// Another program's copy has stale checksums in the pages that it has read from a log. That of the clock is
 		// one. What it says can refuse the log, but it does not show that the other pages are this program's.
-		file, _, known = clockOfFile(path, false)
+		file, known = clockOfFile(path, false)
 	}
 	l, err := scanLog(log, file)
 	switch {
 	case err != nil:
 		return true, false, fmt.Errorf("read the write-ahead log: %w", err)
+	case known && l.foreign:
+		return true, false, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
 	case l.damage != "" && synced:
 		return true, false, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, "+
 			"copy the file and its log to another directory, and there run sqlite3 FILE "+
@@ -85,23 +89,22 @@ func journalMode(path string) (mode uint16, err error) {
 	return binary.BigEndian.Uint16(versions[:]), errors.Join(ignoreEnd(err), file.Close())
 }
 
-// clockOfFile reads the clock and the cluster's id from the database file alone. A crash may leave a file that cannot
-// be read without the log, which has the pages that a checkpoint has copied in part.
-func clockOfFile(path string, verify bool) (row clockRow, cluster uint64, known bool) {
+// clockOfFile reads the clock from the database file alone. A crash may leave a file that cannot be read without the
+// log, which has the pages that a checkpoint has copied in part.
+func clockOfFile(path string, verify bool) (row clockRow, known bool) {
 	parameters := readOnly + "&immutable=1"
 	if !verify {
 		parameters += unverified
 	}
 	c, err := open(dsn(path, parameters))
 	if err != nil {
-		return row, 0, false
+		return row, false
 	}
-	n, err := c.queryInts("SELECT revision, commit_id, previous_commit_id, " +
-		"(SELECT value FROM settings WHERE name = 'cluster_id') FROM clock WHERE id = 1")
-	if errors.Join(err, c.close()) != nil || len(n) != 4 {
-		return row, 0, false
+	n, err := c.queryInts("SELECT revision, commit_id, previous_commit_id FROM clock WHERE id = 1")
+	if errors.Join(err, c.close()) != nil || len(n) != 3 {
+		return row, false
 	}
-	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, uint64(n[3]), true
+	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, true
 }
 
 // warnOfNoLog warns of a file whose last server did not close it, if no log is beside it: the last writes may be
@@ -110,7 +113,7 @@ func (b *Backend) warnOfNoLog() {
 	if _, err := os.Stat(b.path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		return
 	}
-	if row, _, known := clockOfFile(b.path, false); known && row.commit != row.previous {
+	if row, known := clockOfFile(b.path, false); known && row.commit != row.previous {
 		b.log.Warn("the database was not closed, and its write-ahead log is not beside it: a copy of a running "+
 			"server's database lacks the writes since it was made, and one that was made without the -wal file lacks "+
 			"those in it", "path", b.path, "revision", row.revision)
@@ -122,6 +125,7 @@ type loggedCommits struct {
 	commits int      // number of transactions
 	first   clockRow // after the first one that wrote the clock
 	belongs bool     // the file is in the state before that one or after one of them
+	foreign bool     // nor is it near any other transaction, also behind what is damaged
 	damage  string   // what is damaged, and which commits SQLite would drop because of it; "" if nothing is
 }
 
@@ -139,6 +143,7 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		last     int64           // the same, of those before the broken frame
 		synced   bool            // a transaction after the broken frame has ended and moved the revision
 		proof    bool            // another frame followed it
+		related  bool            // a whole transaction, wherever it is, or the one after it, has left the file so
 	)
 	whole, err := eachFrame(log, func(f *frame) bool {
 		if !f.whole && broken == 0 {
@@ -156,6 +161,7 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		synced = f.whole && broken != 0 && row.revision > revision
 		if f.whole {
 			revision = max(revision, row.revision)
+			related = related || row.commit != 0 && (row.commit == file.commit || row.commit == file.previous)
 		}
 		if broken == 0 {
 			l.commits++
@@ -168,6 +174,7 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		row = clockRow{}
 		return true
 	})
+	l.foreign = l.first.commit != 0 && !l.belongs && !related
 	switch {
 	case err != nil:
 		return l, ignoreEnd(err)
@@ -192,7 +199,11 @@ func inspectRecovered(ctx context.Context, path string) error {
 	if err == nil && found.Found == 0 {
 		err = damageToProblem(found, v.inspectRows(ctx, found))
 	}
-	if err = errors.Join(err, c.close()); err != nil {
+	err = errors.Join(err, c.close())
+	switch {
+	case isCode(err, sqlite3.ErrError): // a table is missing
+		return fmt.Errorf("%w: %s-wal: %w", ErrStaleLog, path, err)
+	case err != nil:
 		return startError(err)
 	}
 	if found.Found > found.Damaged {

@@ -179,6 +179,24 @@ func TestLogOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// A log that has started again has older frames behind its end. Beside the file of another store at a higher revision,
+// they are not taken for damage.
+func TestRestartedLogOfAnotherStore(t *testing.T) {
+	another, path := filepath.Join(t.TempDir(), "another"), filepath.Join(t.TempDir(), "db")
+	closed(t, another, func(b *Backend) { writeKeys(t, b, strings.Split(strings.Repeat("k", 20), "")...) })
+	b := openTest(t, Config{Path: path})
+	p, c := checkpointing(t, b)
+	writeKeys(t, b, "a", "b", "c", "d")
+	p.once(t.Context(), c, alone)
+	writeKeys(t, b, "e")
+	crashedAt := filepath.Join(t.TempDir(), "db")
+	copyFile(t, another, crashedAt)
+	for _, suffix := range []string{"-wal", ".lock"} {
+		copyFile(t, path+suffix, crashedAt+suffix)
+	}
+	wantOpenError(t, crashedAt, ErrStaleLog, crashedAt+"-wal")
+}
+
 // A log that shows no link to the file, and with which rows are missing, is refused.
 func TestLogWithMissingRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")

@@ -110,6 +110,9 @@ func (b *Backend) load() error {
 	if b.pageSize, err = b.writer.queryInt("PRAGMA page_size"); err != nil {
 		return startError(err)
 	}
+	if err := b.findClock(); err != nil {
+		return startError(err)
+	}
 	var clock backend.Clock
 	found := 0
 	err = b.writer.each(context.Background(), readClock, func(row []driver.Value) bool {

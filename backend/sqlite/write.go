@@ -31,7 +31,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (_ backend.Tx, err
 	t := &tx{b: b, loaded: backend.Loaded{Clock: *b.clock.Load()}}
 	if err := b.writer.load(n, &t.loaded); err != nil {
 		b.releaseWriter()
-		return nil, translate("read what a transaction needs", err)
+		return nil, b.translate("read what a transaction needs", err)
 	}
 	return t, nil
 }
@@ -247,7 +247,7 @@ func (b *Backend) writeTraced(within tracing.Span, doing string, f func(*conn) e
 func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) error) error {
 	c := b.writer
 	if _, err := c.run(begin); err != nil {
-		return translate(doing, err)
+		return b.translate(doing, err)
 	}
 	rows := within.Child("write rows")
 	rows.SQL(system, statements[insertRow])
@@ -255,7 +255,7 @@ func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) erro
 	rows.Fail(err)
 	rows.End()
 	if err != nil {
-		return errors.Join(translate(doing, err), b.undo(doing))
+		return errors.Join(b.translate(doing, err), b.undo(doing))
 	}
 	err = c.commit(within)
 	switch {
@@ -264,7 +264,7 @@ func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) erro
 	case isCode(err, sqlite3.ErrFull), isCode(err, sqlite3.ErrBusy), isCode(err, sqlite3.ErrConstraint):
 		// Certainly not committed: there was no room for the last frame, which is the one that commits, or it was never
 		// tried.
-		return errors.Join(translate(doing, err), b.undo(doing))
+		return errors.Join(b.translate(doing, err), b.undo(doing))
 	}
 	return b.markBroken(doing, err)
 }
@@ -276,7 +276,7 @@ func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
 		return b.write(doing, f)
 	}
 	if err := b.writer.exec("PRAGMA synchronous = NORMAL"); err != nil {
-		return translate(doing, err)
+		return b.translate(doing, err)
 	}
 	err := b.write(doing, f)
 	if restored := b.writer.exec("PRAGMA synchronous = " + b.synchronous()); restored != nil {

@@ -32,12 +32,17 @@ static sqlite3_mutex *lock(void) {
 	return m;
 }
 
-database *database_acquire(const char *path, int length) {
-	sqlite3_mutex *m = lock();
+static database *find(const char *path, int length) {
 	database *d = databases;
 	while (d && (d->length != length || memcmp(d->path, path, length) != 0)) {
 		d = d->next;
 	}
+	return d;
+}
+
+database *database_acquire(const char *path, int length) {
+	sqlite3_mutex *m = lock();
+	database *d = find(path, length);
 	if (!d && (d = calloc(1, sizeof *d))) {
 		d->path = malloc(length + 1);
 		if (d->path) {
@@ -105,7 +110,16 @@ void database_set_summed(database *d, int summed) { __atomic_store_n(&d->summed,
 
 int database_sealed(database *d) { return __atomic_load_n(&d->sealed, __ATOMIC_ACQUIRE); }
 
-void database_seal(database *d) { __atomic_store_n(&d->sealed, 1, __ATOMIC_RELEASE); }
+void database_seal(database *d, int sealed) { __atomic_store_n(&d->sealed, sealed, __ATOMIC_RELEASE); }
+
+int log_sealed(const char *name) {
+	int length = (int)strlen(name) - LOG_SUFFIX;
+	sqlite3_mutex *m = lock();
+	database *d = length < 0 || strcmp(name + length, "-wal") != 0 ? 0 : find(name, length);
+	int sealed = d && database_sealed(d);
+	sqlite3_mutex_leave(m);
+	return sealed;
+}
 
 uint32_t big_endian(const uint8_t *p) {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

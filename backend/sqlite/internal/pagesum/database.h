@@ -11,6 +11,7 @@
 #define WAL_HEADER 32
 #define FRAME_HEADER 24
 #define CHECKSUM_SIZE 8 // bytes that are reserved in each page
+#define LOG_SUFFIX 4 // the length of "-wal"
 
 typedef struct database database;
 
@@ -30,9 +31,11 @@ int database_open(database *, int flags);
 int database_summed(database *);
 void database_set_summed(database *, int summed);
 
-// sealed is set once the file has another one's content, which no connection of this process may change any more.
+// sealed is set while no connection of this process may change the file, or delete its log, because another program
+// has written to it. log_sealed says so of the log with that name.
 int database_sealed(database *);
-void database_seal(database *);
+void database_seal(database *, int sealed);
+int log_sealed(const char *name);
 
 // frame holds what verifies a frame of the log: the part of its header that the sum covers, the sum, and whether both
 // are known.

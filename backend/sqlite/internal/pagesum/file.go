@@ -94,8 +94,14 @@ func (f *File) stat() (info unix.Stat_t, err error) {
 	return info, err
 }
 
-// Seal makes SQLite's connections in this process fail instead of changing the file, until all of them are closed.
-func (f *File) Seal() { C.database_seal(f.database) }
+// Seal says whether SQLite's connections in this process fail instead of changing the file or removing its log.
+func (f *File) Seal(sealed bool) {
+	n := C.int(0)
+	if sealed {
+		n = 1
+	}
+	C.database_seal(f.database, n)
+}
 
 // Fd returns the descriptor, which the caller must not close.
 func (f *File) Fd() int { return f.fd }

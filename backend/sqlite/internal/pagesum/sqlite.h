@@ -10,6 +10,7 @@
 #define SQLITE_IOERR_READ (10 | (1 << 8))
 #define SQLITE_IOERR_WRITE (10 | (3 << 8))
 #define SQLITE_IOERR_TRUNCATE (10 | (6 << 8))
+#define SQLITE_IOERR_DELETE (10 | (10 << 8))
 #define SQLITE_IOERR_DATA (10 | (32 << 8))
 #define SQLITE_IOERR_CORRUPTFS (10 | (33 << 8))
 

@@ -138,8 +138,6 @@ static int unfetch(sqlite3_file *f, sqlite3_int64 at, void *page) {
 static const sqlite3_io_methods of_database = METHODS(database_read, database_write);
 static const sqlite3_io_methods of_log = METHODS(log_read, log_write);
 
-#define LOG_SUFFIX 4 // the length of "-wal"
-
 static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out) {
 	int log = (flags & SQLITE_OPEN_WAL) != 0;
 	if (!name || !(log || flags & SQLITE_OPEN_MAIN_DB)) {
@@ -175,6 +173,9 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 }
 
 static int delete_file(sqlite3_vfs *v, const char *name, int sync) {
+	if (log_sealed(name)) {
+		return SQLITE_IOERR_DELETE;
+	}
 	return vfs_below(v)->xDelete(vfs_below(v), name, sync);
 }
 
