@@ -15,8 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/testing/smalldisk"
 )
 
-// writesOf counts the writes to files that f makes on this thread.
-func writesOf(t *testing.T, f func()) int {
+// callsOf counts the reads (syscr) or writes (syscw) of files that f makes on this thread.
+func callsOf(t *testing.T, which string, f func()) int {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,7 +25,7 @@ func writesOf(t *testing.T, f func()) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, after, _ := strings.Cut(string(b), "syscw: ")
+		_, after, _ := strings.Cut(string(b), which+": ")
 		if _, err := fmt.Sscan(after, &n); err != nil {
 			t.Fatal(err)
 		}
@@ -40,9 +40,22 @@ func writesOf(t *testing.T, f func()) int {
 func TestFramesShareWrites(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "db"), "")
 	run(t, db, "PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0", "CREATE TABLE t (v BLOB)")
-	n := writesOf(t, func() { run(t, db, "INSERT INTO t VALUES (randomblob(400000))") })
+	n := callsOf(t, "syscw", func() { run(t, db, "INSERT INTO t VALUES (randomblob(400000))") })
 	if n < 400_000/65536 || n > 12 {
 		t.Errorf("%d writes, want about one per 64 KiB", n)
+	}
+}
+
+// TestPagesShareReads reads 300 pages, for each of which SQLite makes a call.
+func TestPagesShareReads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	run(t, open(t, path, ""), "PRAGMA journal_mode = WAL", generations, fillGenerations,
+		"PRAGMA wal_checkpoint(TRUNCATE)")
+	db := open(t, path, "")
+	run(t, db, "SELECT 1 FROM t LIMIT 1")
+	n := callsOf(t, "syscr", func() { run(t, db, "SELECT sum(v) FROM t") })
+	if pages := generationRows / 3; n < pages/8 || n > pages/8+20 {
+		t.Errorf("%d reads, want about one per 32 KiB", n)
 	}
 }
 

@@ -12,6 +12,12 @@ struct file {
 	int verify; // pages that are read must match their checksums
 
 	file *log; // of a database: the log of the same connection while it is open
+	int snapshot; // of a database: its connection holds the lock of a snapshot: see ahead.c
+	char *ahead; // of a database: what was read ahead; NULL before the first time
+	int ahead_length; // bytes in it
+	sqlite3_int64 ahead_at; // the offset of the first one in the file
+	sqlite3_int64 ahead_next; // the end of the last page that was read
+	int ahead_ordered; // how many pages were read in order
 
 	file *database; // of a log: the database of the same connection
 	sqlite3_int64 header; // of a log: offset of the last frame header if its page is not written yet, or 0
@@ -31,6 +37,11 @@ int database_read(sqlite3_file *, void *, int amount, sqlite3_int64 at);
 int database_write(sqlite3_file *, const void *, int amount, sqlite3_int64 at);
 int log_read(sqlite3_file *, void *, int amount, sqlite3_int64 at);
 int log_write(sqlite3_file *, const void *, int amount, sqlite3_int64 at);
+
+// ahead_read reads from a database. ahead_begin and ahead_end enclose the time in which the connection has a snapshot.
+int ahead_read(file *, void *data, int amount, sqlite3_int64 at);
+void ahead_begin(file *);
+void ahead_end(file *);
 
 // log_append puts data into the write buffer, which it flushes first if they do not fit. log_commit flushes it with the
 // header of a frame that has a commit mark. log_flush writes all that is buffered; after an error it is still there.

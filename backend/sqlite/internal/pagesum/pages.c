@@ -27,11 +27,11 @@ static int has_no_checksums(uint8_t *page, int amount) {
 }
 
 int database_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
-	int err = read_below(f, data, amount, at);
+	file *h = (file *)f;
+	int err = ahead_read(h, data, amount, at);
 	if (err != SQLITE_OK) {
 		return err;
 	}
-	file *h = (file *)f;
 	if (is_header(data, amount, at)) {
 		int summed = ((uint8_t *)data)[RESERVED_AT] == CHECKSUM_SIZE;
 		if (!summed && h->verify && is_page(amount, at) && !has_no_checksums(data, amount)) {

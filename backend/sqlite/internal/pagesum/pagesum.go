@@ -11,6 +11,8 @@
 //
 //   - The frames of a transaction reach the log in large writes instead of two for each page.
 //
+//   - Pages of the database file that are read one after the other are read several at a time.
+//
 //   - A file that has replaced the one that this process has open cannot be opened beside it: SQLite would apply the
 //     log of one to the other.
 //

@@ -22,6 +22,7 @@ static int close_file(sqlite3_file *f) {
 		h->database->log = 0;
 	}
 	free(h->buffer);
+	free(h->ahead);
 	int err = below(f)->pMethods->xClose(below(f));
 	database_release(h->shared);
 	return err;
@@ -99,16 +100,26 @@ static int shm_map(sqlite3_file *f, int page, int size, int extend, void volatil
 }
 
 #define WRITE_LOCK 0 // the number of the lock that a transaction holds while it writes to the log
+#define READ_LOCKS 3 // that of the first of those of which a transaction holds one, shared, while it has a snapshot
 
 static int shm_lock(sqlite3_file *f, int offset, int n, int flags) {
-	file *log = offset == WRITE_LOCK && flags & SQLITE_SHM_EXCLUSIVE ? ((file *)f)->log : 0;
+	file *h = (file *)f;
+	int of_snapshot = offset >= READ_LOCKS && !(flags & SQLITE_SHM_EXCLUSIVE);
+	if (of_snapshot) {
+		ahead_end(h); // before the lock is released, and for the next one
+	}
+	file *log = offset == WRITE_LOCK && flags & SQLITE_SHM_EXCLUSIVE ? h->log : 0;
 	if (log && flags & SQLITE_SHM_UNLOCK) {
 		log_discard(log);
 		log->locked = 0;
 	}
 	int err = below(f)->pMethods->xShmLock(below(f), offset, n, flags);
-	if (log && flags & SQLITE_SHM_LOCK && err == SQLITE_OK) {
-		log->locked = 1;
+	if (err == SQLITE_OK && flags & SQLITE_SHM_LOCK) {
+		if (log) {
+			log->locked = 1;
+		} else if (of_snapshot) {
+			ahead_begin(h);
+		}
 	}
 	return err;
 }
