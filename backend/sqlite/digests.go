@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
-	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pack"
@@ -66,25 +65,24 @@ func (c *conn) digests(p digestPart) (rows []backend.Digested, through int64, er
 		id++
 	}
 	var packed []byte
-	var count int64
 	err = c.each(context.Background(), id, func(row []driver.Value) bool {
-		count = integer(row[0])
-		packed, _ = row[1].([]byte)
+		packed, _ = row[0].([]byte)
 		return true
-	}, firstID(p.after+1), firstID(p.until+1), p.limit+1, p.bytes)
+	}, p.limit+1, p.bytes, firstID(p.after+1), firstID(p.until+1))
 	if err != nil {
 		return nil, p.after, err
 	}
-	rows = slices.Grow(p.into, int(count))
-	for r := pack.NewReader(packed); r.More(); {
+	rows = p.into
+	r := pack.NewReader(packed)
+	for r.More() {
 		rows = append(rows, backend.Digested{})
 		if err := c.digest(&rows[len(rows)-1], r, p.values); err != nil {
 			return nil, p.after, err
 		}
 	}
-	n := len(rows)
-	if count <= p.limit && int64(n) == count {
-		return rows, p.until, nil
+	ended, n := r.Ended(), len(rows)
+	if ended || r.Err() != nil {
+		return rows, p.until, r.Err()
 	}
 	for last := rows[n-1].Row.ModRevision; n > 0 && rows[n-1].Row.ModRevision == last; {
 		n--

@@ -239,10 +239,9 @@ func makeStatements() (s [numStatements]string) {
 		"WHERE v.id >= ?1 ORDER BY v.id LIMIT ?2"
 	// The size of a value is in the row's header.
 	for i, value := range []string{"NULL", "v.value"} {
-		s[digests+statement(i)] = "SELECT count(*), sqlstore_pack(?4, key, id, deleted, create_revision, version, " +
-			"lease, previous_version, checksum, written_at, size, value) FROM (SELECT " + columns + ", v.checksum, " +
-			"v.written_at, length(v.value) AS size, " + value + " AS value FROM object_versions AS v " +
-			"WHERE v.id >= ?1 AND v.id < ?2 ORDER BY v.id LIMIT ?3)"
+		s[digests+statement(i)] = "SELECT sqlstore_pack('SELECT " + columns + ", v.checksum, v.written_at, " +
+			"length(v.value), " + value + " FROM object_versions AS v WHERE v.id >= ?1 AND v.id < ?2 ORDER BY v.id', " +
+			"?1, ?2, ?3, ?4)"
 	}
 	return s
 }

@@ -1,9 +1,9 @@
 // Package pack returns many rows of SQLite in one value: a call into C for each row and column would cost more than
 // SQLite's own work.
 //
-// It adds an aggregate function to SQLite, sqlstore_pack(bytes, ...), that appends the integers, blobs and NULLs of the
-// rows, in the order in which they come, to one blob, which [Reader] reads. All other values become NULL. It leaves out
-// all rows after the one with which the blob reaches that many bytes.
+// It adds a function to SQLite, sqlstore_pack(statement, rows, bytes, ...), that runs a statement with the further
+// arguments and appends the integers, blobs and NULLs of its rows to one blob, which [Reader] reads. All other values
+// become NULL. It ends with that number of rows, or with the row with which the blob reaches that number of bytes.
 package pack
 
 /*
@@ -29,6 +29,9 @@ func init() {
 
 var errFormat = errors.New("not a value of sqlstore_pack")
 
+// size is the number of bytes of an integer.
+const size = 8
+
 // Reader reads the values of the rows one after the other.
 type Reader struct {
 	left []byte
@@ -39,15 +42,25 @@ type Reader struct {
 func NewReader(packed []byte) *Reader { return &Reader{left: packed} }
 
 // More reports whether there is another value, and no error.
-func (r *Reader) More() bool { return len(r.left) > 0 }
+func (r *Reader) More() bool { return len(r.left) > 1 }
+
+// Ended reports, after the last value, whether the statement has no more rows.
+func (r *Reader) Ended() bool { return r.tag() == 'e' }
 
 // Err returns an error if the value is not one of the function.
 func (r *Reader) Err() error { return r.err }
 
 // Int returns the next value, 0 if it is no integer, and whether it is one.
 func (r *Reader) Int() (n int64, ok bool) {
-	if r.tag() == 'i' {
-		return r.number(), true
+	if len(r.left) > size {
+		if count := r.left[0]; count <= size { // as number does, but faster
+			n = int64(binary.LittleEndian.Uint64(r.left[1:]) & (1<<(8*count) - 1))
+			r.left = r.left[1+count:]
+			return n, true
+		}
+	}
+	if r.tag() <= size {
+		return r.number(), r.err == nil
 	}
 	r.skip()
 	return 0, false
@@ -55,17 +68,18 @@ func (r *Reader) Int() (n int64, ok bool) {
 
 // Blob returns the next value, nil if it is no blob.
 func (r *Reader) Blob() []byte {
-	if r.tag() != 'l' {
+	if r.tag() != 'b' {
 		r.skip()
 		return nil
 	}
+	r.left = r.left[1:]
 	n := r.number()
-	if r.tag() != 'b' || n < 0 || n >= int64(len(r.left)) {
+	if n < 0 || n > int64(len(r.left)) {
 		r.fail()
 		return nil
 	}
-	b := r.left[1 : 1+n : 1+n]
-	r.left = r.left[1+n:]
+	b := r.left[:n:n]
+	r.left = r.left[n:]
 	return b
 }
 
@@ -77,26 +91,29 @@ func (r *Reader) tag() byte {
 	return r.left[0]
 }
 
-// number reads a tag and a number.
+// number reads a number: the count of its bytes, and these, the lowest first.
 func (r *Reader) number() int64 {
-	const size = 1 + 8
-	if len(r.left) < size {
+	count := int(r.tag())
+	if count > size || count >= len(r.left) {
 		r.fail()
 		return 0
 	}
-	n := int64(binary.NativeEndian.Uint64(r.left[1:]))
-	r.left = r.left[size:]
-	return n
+	var n uint64
+	for i := count; i > 0; i-- {
+		n = n<<8 | uint64(r.left[i])
+	}
+	r.left = r.left[1+count:]
+	return int64(n)
 }
 
 // skip skips the next value.
 func (r *Reader) skip() {
-	switch r.tag() {
-	case 'n':
+	switch tag := r.tag(); {
+	case tag == 'n' && len(r.left) > 1:
 		r.left = r.left[1:]
-	case 'i':
+	case tag <= size:
 		r.number()
-	case 'l':
+	case tag == 'b':
 		r.Blob()
 	default:
 		r.fail()
