@@ -12,7 +12,7 @@ import (
 // Digests implements [backend.Backend]. SQLite verifies all pages of a row when it reads the checksum behind the value,
 // unless they have no checksums, or those are not verified: then the values are read.
 func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (d backend.Digests, err error) {
-	d.Clock, err = b.read(ctx, "read digests", func(c *conn) error {
+	d.Clock, err = b.scan(ctx, "read digests", func(c *conn) error {
 		until := b.clock.Load().Revision
 		if q.Until > 0 {
 			until = min(until, q.Until)

@@ -17,6 +17,11 @@ const (
 	// applicationID marks a file as sqlstore's in SQLite's header: "sqls".
 	applicationID = 0x73716c73
 
+	readerCache  = 1024 // KiB
+	scannerCache = 128  // KiB
+	// scanners is how many connections read the table from one end to the other.
+	scanners = 2
+
 	incrementalVacuum = 2 // SQLite's number for auto_vacuum=INCREMENTAL
 )
 
@@ -162,6 +167,10 @@ func (b *Backend) load() error {
 	}
 	b.urgent = make(chan *conn, 1)
 	b.urgent <- nil
+	b.scanners = make(chan *conn, scanners)
+	for range scanners {
+		b.scanners <- nil
+	}
 	return nil
 }
 
@@ -172,8 +181,9 @@ func (b *Backend) synchronous() string {
 	return "FULL"
 }
 
-func (b *Backend) connectReader() (*conn, error) {
-	return b.connect("query_only = 1", "cache_size = -1024")
+// connectReader opens a reading connection with a page cache of so many KiB.
+func (b *Backend) connectReader(cache int) (*conn, error) {
+	return b.connect("query_only = 1", fmt.Sprintf("cache_size = -%d", cache))
 }
 
 // startError maps SQLite's errors to what they mean at startup.
