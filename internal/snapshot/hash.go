@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"hash/crc32"
-	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
@@ -15,16 +12,12 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-const (
-	// hashers is how many parts are read at the same time, because to read a row from the database takes longer than
-	// to hash it.
-	hashers = 2
-	// parts is the number of parts of a history. With many, all hashers end at about the same time.
-	parts = 64
-)
+// parts is the number of parts in which a history is read and hashed concurrently. With many, all end at about the same
+// time.
+const parts = 128
 
 // HashKV returns the hash that etcd's HashKV returns for a revision: the CRC-32C of what etcd's file has for the rows
-// of x.Hashed. Below revision 0 there are none. Errors: those of x.Hashed and [store.Hashed.Rows].
+// of x.Hashed. Below revision 0 there are none. Errors: those of x.Hashed and [store.Hashed.Parts].
 func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error) {
 	var h hasher
 	h.add(bucketKey)
@@ -36,14 +29,9 @@ func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error
 		return 0, err
 	}
 	var sums [parts]hasher
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(hashers, runtime.GOMAXPROCS(0)))
-	for i := range sums {
-		group.Go(func() error {
-			return rows.Rows(ctx, revision*int64(i)/parts, revision*int64(i+1)/parts, sums[i].digested)
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := rows.Parts(ctx, parts, func(part int, d *backend.Digested) error {
+		return sums[part].digested(d)
+	}); err != nil {
 		return 0, err
 	}
 	for i := range sums {

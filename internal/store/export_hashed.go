@@ -3,6 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -15,8 +19,9 @@ func (x *Export) CompactRevision() int64 { return index.EtcdCompacted(x.Compacte
 // revision, and those at or below the compacted revision that are still the newest of their key at revision. If no key
 // exists at revision, etcd hashes all keys that existed at the compacted revision, and so do these rows.
 type Hashed struct {
-	x    *Export
-	dead *superseded
+	x        *Export
+	revision int64
+	dead     *superseded
 }
 
 // Hashed returns the rows to hash for a revision. They can be read until x is closed. Errors: [ErrCompacted] and
@@ -30,7 +35,7 @@ func (x *Export) Hashed(ctx context.Context, revision int64) (*Hashed, error) {
 		return nil, err
 	}
 	dead, err := x.superseded(ctx, 0, at)
-	return &Hashed{x, dead}, err
+	return &Hashed{x, revision, dead}, err
 }
 
 // hashedAt returns the revision at which rows at or below the compacted revision must be the newest of their key.
@@ -50,20 +55,62 @@ func (x *Export) hashedAt(ctx context.Context, revision int64) (int64, error) {
 	return revision, x.check(clock)
 }
 
-// Rows calls f with the rows of the revisions above after, up to until, in the order in which they were written, with
-// the digests of their values. Several parts may be read concurrently. f must not keep the row after it returns.
-// Errors: those of [Export.Rows].
-func (h *Hashed) Rows(ctx context.Context, after, until int64, f func(*backend.Digested) error) error {
+// hashReaders is how many parts are read at the same time.
+const hashReaders = 2
+
+// Parts calls f with the rows and the digests of their values. The rows are divided into n parts: those of a part are
+// older than those of the next one, and f is called with them in the order in which they were written, but several
+// parts are read concurrently. n must be even. f must not keep the row after it returns. Errors: those of [Export.Rows].
+func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.Digested) error) error {
+	middle := min(max(h.x.Compacted, 0), h.revision)
+	// The rows above the compacted revision tell which of the others they supersede.
+	if err := h.half(ctx, middle, h.revision, n/2, func(i int, d *backend.Digested) error {
+		return f(n/2+i, d)
+	}); err != nil {
+		return err
+	}
+	h.dead.learned()
+	return h.half(ctx, 0, middle, n/2, f)
+}
+
+// half reads the revisions above after, up to until, in n parts.
+func (h *Hashed) half(
+	ctx context.Context, after, until int64, n int, f func(part int, d *backend.Digested) error,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(hashReaders, runtime.GOMAXPROCS(0)) {
+		group.Go(func() error {
+			var rows []backend.Digested // for all parts that this goroutine reads
+			parts, all := int64(n), until-after
+			for i := next.Add(1) - 1; i < parts; i = next.Add(1) - 1 {
+				var err error
+				rows, err = h.part(ctx, after+all*i/parts, after+all*(i+1)/parts, rows,
+					func(d *backend.Digested) error { return f(int(i), d) })
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// part reads a part. It returns the memory of into, or what has replaced it.
+func (h *Hashed) part(
+	ctx context.Context, after, until int64, into []backend.Digested, f func(*backend.Digested) error,
+) ([]backend.Digested, error) {
 	chunk := chunkFirst
-	var rows []backend.Digested
 	for after < until {
-		part, err := h.x.digests(ctx, backend.DigestQuery{After: after, Until: until, Limit: chunk, Into: rows})
+		part, err := h.x.digests(ctx, backend.DigestQuery{After: after, Until: until, Limit: chunk, Into: into})
 		if err != nil {
-			return err
+			return nil, err
 		}
+		h.dead.learn(part.Rows)
 		gone, err := h.dead.among(ctx, len(part.Rows), func(i int) *backend.Row { return &part.Rows[i].Row })
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range part.Rows {
 			d := &part.Rows[i]
@@ -71,17 +118,17 @@ func (h *Hashed) Rows(ctx context.Context, after, until int64, f func(*backend.D
 				continue
 			}
 			if err := f(d); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		chunk = min(2*chunk, digestChunk)
-		after, rows = part.Through, part.Rows
+		after, into = part.Through, part.Rows
 	}
-	return nil
+	return into, nil
 }
 
 // digestChunk is how many rows are read at a time: few enough that they stay in the processor's cache.
-const digestChunk = 1000
+const digestChunk = 2000
 
 // digests reads a part of the rows that the export covers.
 func (x *Export) digests(ctx context.Context, q backend.DigestQuery) (backend.Digests, error) {

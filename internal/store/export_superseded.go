@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"sync"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -13,44 +14,54 @@ import (
 type superseded struct {
 	x        *Export
 	revision int64
-	// known has those of the rows below the compacted revision; nil if only the database knows them.
-	known *versions
+
+	mu sync.Mutex
+	// known has those of the rows below the compacted revision that the rows learned supersede. It is nil if there are
+	// too many, or if rows may supersede each other below that revision.
+	known    *versions
+	complete bool // known has all of them
 }
 
-// knownLimit limits the revisions that are read to fill superseded.known, and its rows: with more, to ask the database
-// costs less.
+// knownLimit limits the size of superseded.known: with more, to ask the database costs less.
 const knownLimit = 1 << 18
 
 // superseded is about the rows of the revisions above after, and what supersedes them up to a revision, which is not
 // below the compacted one. Once rows have been purged up to there, only later ones supersede those below it.
 func (x *Export) superseded(ctx context.Context, after, revision int64) (*superseded, error) {
 	s := &superseded{x: x, revision: revision}
-	if x.Compacted <= after || revision-x.Compacted > knownLimit {
+	if x.Compacted <= after {
 		return s, nil
 	}
 	none, err := x.digests(ctx, backend.DigestQuery{Until: 1, Limit: 1}) // revision 1 has no rows
 	if err != nil || none.Purged < x.Compacted {
 		return s, err
 	}
-	known := &versions{seed: maphash.MakeSeed(), all: map[version]struct{}{}}
-	for at := x.Compacted; at < revision; {
-		hist, err := x.history(ctx, backend.HistoryQuery{After: at, Until: revision, Limit: readChunk, KeysOnly: true})
-		if err != nil {
-			return nil, err
-		}
-		for i := range hist.Changes {
-			if r := &hist.Changes[i].Row; r.PrevRevision > 0 && r.PrevRevision < x.Compacted {
-				known.add(r.PrevRevision, r.Key)
-			}
-		}
-		if len(known.all) > knownLimit {
-			return s, nil
-		}
-		at = hist.Through
-	}
-	s.known = known
+	s.known = &versions{seed: maphash.MakeSeed(), all: map[version]struct{}{}}
+	s.complete = revision == x.Compacted
 	return s, nil
 }
+
+// learn notes which rows those of a part of the history supersede.
+func (s *superseded) learn(rows []backend.Digested) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.complete || s.known == nil {
+		return
+	}
+	for i := range rows {
+		r := &rows[i].Row
+		if r.ModRevision > s.x.Compacted && r.ModRevision <= s.revision && r.PrevRevision > 0 &&
+			r.PrevRevision < s.x.Compacted {
+			s.known.add(r.PrevRevision, r.Key)
+		}
+	}
+	if len(s.known.all) > knownLimit {
+		s.known = nil
+	}
+}
+
+// learned says that all rows above the compacted revision, up to the later one, have been learned.
+func (s *superseded) learned() { s.complete = true }
 
 // among returns which of n rows are superseded. The rows are in the order in which they were written. Errors: those of
 // [Export.Rows].
@@ -59,7 +70,7 @@ func (s *superseded) among(ctx context.Context, n int, row func(i int) *backend.
 	for i := range n {
 		switch r := row(i); {
 		case r.ModRevision > s.x.Compacted, r.Deleted:
-		case s.known != nil && r.ModRevision < s.x.Compacted:
+		case s.complete && s.known != nil && r.ModRevision < s.x.Compacted:
 			if s.known.has(r.ModRevision, r.Key) {
 				gone = append(gone, r.ID())
 			}
