@@ -60,7 +60,8 @@ const hashReaders = 2
 
 // Parts calls f with the rows and the digests of their values. The rows are divided into n parts: those of a part are
 // older than those of the next one, and f is called with them in the order in which they were written, but several
-// parts are read concurrently. n must be even. f must not keep the row after it returns. Errors: those of [Export.Rows].
+// parts are read concurrently. n must be even. f must not keep the row after it returns. Errors: those of
+// [Export.Rows].
 func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.Digested) error) error {
 	middle := min(max(h.x.Compacted, 0), h.revision)
 	// The rows above the compacted revision tell which of the others they supersede.

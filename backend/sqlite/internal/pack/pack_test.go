@@ -50,8 +50,17 @@ func TestPack(t *testing.T) {
 func TestPackEnds(t *testing.T) {
 	const all = 100
 	for _, c := range []struct{ rows, bytes, after, want int }{
-		{1000, 1000, 0, all}, {101, 1000, 0, all}, {100, 1000, 0, all}, {99, 1000, 0, 99}, {1, 1000, 0, 1},
-		{1000, 0, 0, 1}, {1000, 2, 0, 1}, {1000, 3, 0, 2}, {1000, 4, 0, 2}, {1000, 1000, 99, 1}, {1000, 1000, 100, 0},
+		{1000, 1000, 0, all},
+		{101, 1000, 0, all},
+		{100, 1000, 0, all},
+		{99, 1000, 0, 99},
+		{1, 1000, 0, 1},
+		{1000, 0, 0, 1},
+		{1000, 2, 0, 1},
+		{1000, 3, 0, 2},
+		{1000, 4, 0, 2},
+		{1000, 1000, 99, 1},
+		{1000, 1000, 100, 0},
 	} {
 		packed, err := query(t, "SELECT sqlstore_pack(?, ?, ?, ?)", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "+
 			"SELECT i + 1 FROM n LIMIT 100) SELECT i FROM n WHERE i > ?", c.rows, c.bytes, c.after)
