@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/schema"
@@ -123,6 +124,49 @@ func TestRowWithoutChecksum(t *testing.T) {
 	if err := errors.Join(v.Inspect(t.Context(), i), v.Close()); err != nil ||
 		!strings.Contains(fmt.Sprint(i.Problems), "does not match its checksum") {
 		t.Errorf("inspection: %q, %v", i.Problems, err)
+	}
+}
+
+// Digests notice a damaged page, also in the middle of a long value, although they do not return values.
+func TestDigestsOfDamagedPages(t *testing.T) {
+	for _, size := range []int{1000, 9000, 100_000} {
+		value, sound := incompressible(size), filepath.Join(t.TempDir(), "db")
+		closed(t, sound, func(b *Backend) {
+			if err := write(b, "damaged", value); err != nil {
+				t.Fatal(err)
+			}
+			writeKeys(t, b, strings.Split(strings.Repeat("l", 100), "")...)
+		})
+		whole, err := os.ReadFile(sound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for i := range 10 {
+			at := bytes.LastIndex(whole, value[size*i/10:][:32])
+			if at < 0 { // it is on two pages
+				continue
+			}
+			found++
+			path := filepath.Join(t.TempDir(), "db")
+			copyFile(t, sound, path)
+			copyFile(t, sound+".lock", path+".lock")
+			info, err := os.Stat(sound)
+			if err == nil {
+				err = os.Chtimes(path, time.Time{}, info.ModTime())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			flipInPlace(t, path, int64(at))
+			b := openTest(t, Config{Path: path})
+			if d, err := b.Digests(t.Context(), backend.DigestQuery{Limit: 99}); !errors.Is(err, backend.ErrCorrupt) {
+				t.Errorf("%d bytes, part %d: %d rows, %v", size, i, len(d.Rows), err)
+			}
+		}
+		if found < 5 {
+			t.Errorf("%d bytes: only %d parts were found in the file", size, found)
+		}
 	}
 }
 

@@ -72,8 +72,9 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 		return backend.Size{}, err
 	}
 	wal, beyond, err := b.logSize()
+	reads := cap(b.readers) - len(b.readers) + cap(b.scanners) - len(b.scanners)
 	return backend.Size{
-		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers),
+		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: reads,
 		Log: beyond, LogStalled: b.checkpoints.stall.lasts(time.Now()), WAL: wal,
 	}, translate("read the size of the WAL", err)
 }

@@ -60,22 +60,23 @@ const hashReaders = 2
 
 // Parts calls f with the rows and the digests of their values. The rows are divided into n parts: those of a part are
 // older than those of the next one, and f is called with them in the order in which they were written, but several
-// parts are read concurrently. n must be even. f must not keep the row after it returns. Errors: those of
+// parts are read concurrently. n must be 2 or more. f must not keep the row after it returns. Errors: those of
 // [Export.Rows].
 func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.Digested) error) error {
 	middle := min(max(h.x.Compacted, 0), h.revision)
 	// The rows above the compacted revision tell which of the others they supersede.
-	if err := h.half(ctx, middle, h.revision, n/2, func(i int, d *backend.Digested) error {
-		return f(n/2+i, d)
+	below := 1 + int(int64(n-2)*middle/max(h.revision, 1)) // parts
+	if err := h.span(ctx, middle, h.revision, n-below, func(i int, d *backend.Digested) error {
+		return f(below+i, d)
 	}); err != nil {
 		return err
 	}
 	h.dead.learned()
-	return h.half(ctx, 0, middle, n/2, f)
+	return h.span(ctx, 0, middle, below, f)
 }
 
-// half reads the revisions above after, up to until, in n parts.
-func (h *Hashed) half(
+// span reads the revisions above after, up to until, in n parts.
+func (h *Hashed) span(
 	ctx context.Context, after, until int64, n int, f func(part int, d *backend.Digested) error,
 ) error {
 	group, ctx := errgroup.WithContext(ctx)

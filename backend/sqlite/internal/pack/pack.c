@@ -106,6 +106,9 @@ static void pack(sqlite3_context *ctx, int n, sqlite3_value **values) {
 	if (err == SQLITE_OK) {
 		err = run(s, &b, sqlite3_value_int64(values[1]), sqlite3_value_int64(values[2]));
 	}
+	if (err != SQLITE_OK && (sqlite3_extended_errcode(db) & 0xff) == err) {
+		err = sqlite3_extended_errcode(db);
+	}
 	sqlite3_finalize(s);
 	if (err == SQLITE_OK) {
 		sqlite3_result_blob64(ctx, b.data, b.length, free);

@@ -44,6 +44,7 @@ FROM_DRIVER int sqlite3_value_bytes(sqlite3_value *);
 FROM_DRIVER int sqlite3_prepare_v2(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
 FROM_DRIVER int sqlite3_bind_value(sqlite3_stmt *, int, const sqlite3_value *);
 FROM_DRIVER int sqlite3_step(sqlite3_stmt *);
+FROM_DRIVER int sqlite3_extended_errcode(sqlite3 *);
 FROM_DRIVER int sqlite3_finalize(sqlite3_stmt *);
 FROM_DRIVER int sqlite3_column_count(sqlite3_stmt *);
 FROM_DRIVER sqlite3_value *sqlite3_column_value(sqlite3_stmt *, int);

@@ -29,6 +29,7 @@ static int fill(file *h, sqlite3_int64 at) {
 		return 0;
 	}
 	if (read_below(&h->base, h->ahead, CAPACITY, at) != SQLITE_OK) {
+		h->ahead_ordered = -CAPACITY / 512; // a bad sector is not read again with each page before it
 		return 0;
 	}
 	h->ahead_at = at;
