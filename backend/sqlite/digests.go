@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pack"
 )
 
-// Digests implements [backend.Backend]. SQLite verifies all pages of a row, because the statement reads its value. Where
-// pages have no checksums, or those are not verified, the statement returns the values.
+// Digests implements [backend.Backend]. SQLite verifies all pages of a row, because the statement reads its value. If
+// they have no checksums, or those are not verified, the statement returns the values.
 func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (d backend.Digests, err error) {
 	d.Clock, err = b.scan(ctx, "read digests", func(c *conn) error {
 		until := b.clock.Load().Revision
