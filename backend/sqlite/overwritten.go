@@ -151,7 +151,13 @@ func (b *Backend) findClock() error {
 	}
 	b.content.mu.Lock()
 	defer b.content.mu.Unlock()
+	if b.content.root > 0 { // what was left is compared at the former page
+		if err := b.checkContent(); err != nil {
+			return err
+		}
+	}
 	b.content.root = root
+	b.leave()
 	return nil
 }
 

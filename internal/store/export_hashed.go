@@ -65,7 +65,7 @@ const hashReaders = 2
 func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.Digested) error) error {
 	middle := min(max(h.x.Compacted, 0), h.revision)
 	// The rows above the compacted revision tell which of the others they supersede.
-	below := 1 + int(int64(n-2)*middle/max(h.revision, 1)) // parts
+	below := partsBelow(middle, h.revision, n)
 	if err := h.span(ctx, middle, h.revision, n-below, func(i int, d *backend.Digested) error {
 		return f(below+i, d)
 	}); err != nil {
@@ -74,6 +74,15 @@ func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.D
 	h.dead.learned()
 	return h.span(ctx, 0, middle, below, f)
 }
+
+// partsBelow returns how many of n parts of the revisions up to the last one are for those up to middle, at least one
+// and at most all but one.
+func partsBelow(middle, last int64, n int) int {
+	return 1 + int(float64(n-2)*(float64(middle)/float64(max(last, 1))))
+}
+
+// fraction returns i nths of all. Revisions are too high to be multiplied.
+func fraction(all, i, n int64) int64 { return all/n*i + all%n*i/n }
 
 // span reads the revisions above after, up to until, in n parts.
 func (h *Hashed) span(
@@ -87,7 +96,7 @@ func (h *Hashed) span(
 			parts, all := int64(n), until-after
 			for i := next.Add(1) - 1; i < parts; i = next.Add(1) - 1 {
 				var err error
-				rows, err = h.part(ctx, after+all*i/parts, after+all*(i+1)/parts, rows,
+				rows, err = h.part(ctx, after+fraction(all, i, parts), after+fraction(all, i+1, parts), rows,
 					func(d *backend.Digested) error { return f(int(i), d) })
 				if err != nil {
 					return err

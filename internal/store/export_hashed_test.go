@@ -117,6 +117,26 @@ func (s *statements) Superseded(
 	return s.Backend.Superseded(ctx, q)
 }
 
+// The parts of a hash cover the revisions without a gap, also those of a Postgres database whose revision was raised.
+func TestPartsOfHighRevisions(t *testing.T) {
+	const n = 128
+	for _, last := range []int64{0, 1, 7, 1000, 1 << 43, 1<<62 - 1, 1 << 62} {
+		for _, middle := range []int64{0, last / 3, last} {
+			if below := partsBelow(middle, last, n); below < 1 || below > n-1 {
+				t.Errorf("%d of %d parts are for the revisions up to %d of %d", below, n, middle, last)
+			}
+		}
+		for i := range int64(n) {
+			if a, b := fraction(last, i, n), fraction(last, i+1, n); a > b || a < 0 || b > last {
+				t.Errorf("part %d of %d revisions is from %d to %d", i, last, a, b)
+			}
+		}
+		if a, b := fraction(last, 0, n), fraction(last, n, n); a != 0 || b != last {
+			t.Errorf("%d revisions are divided from %d to %d", last, a, b)
+		}
+	}
+}
+
 // An export reads many rows with each statement, even if all keys have changed since the compaction, before and after a
 // purge.
 func TestExportStatements(t *testing.T) {
