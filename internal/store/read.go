@@ -19,8 +19,8 @@ const (
 	readTries = 5
 )
 
-// view is the source of the rows of a read at one revision: a snapshot of the index, or the database when there is
-// none.
+// view is the source of the rows of a read at one revision: a snapshot of the index, the index's current rows with the
+// changes since undone, or the database.
 type view struct {
 	rev     int64
 	current int64 // the store's revision when the view was made
@@ -47,7 +47,7 @@ func (v view) check(c backend.Clock) error {
 	return err
 }
 
-// keys returns the snapshot of the index that v can read from at this moment, nil if v has to read from the database.
+// keys returns the snapshot of the index that v can read from at this moment, nil if there is none.
 func (v view) keys() *index.Tree {
 	if v.snap != nil {
 		return v.snap.Tree()
@@ -180,9 +180,6 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*
 			return res, err
 		}
 	}
-	if err := s.rewind(ctx, req); err != nil {
-		return nil, err
-	}
 	v, err := s.viewAt(req.Revision)
 	if err != nil {
 		return nil, err
@@ -190,7 +187,7 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*
 	if sp.Empty {
 		return &RangeResult{Revision: v.current}, nil
 	}
-	if v.tree == nil || !req.long(v.tree) {
+	if !s.long(req, sp, v) {
 		return s.rangedAt(ctx, req, sp, v)
 	}
 	if req.Revision <= 0 {
@@ -307,9 +304,8 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 
 // expected returns about how many rows a list returns.
 func (s *Store) expected(req *RangeRequest, sp index.Span, v view) (rows int64) {
-	if keys := v.keys(); keys != nil {
-		rows = keys.Count(sp)
-	} else {
+	rows, ok := s.countInMemory(sp, v)
+	if !ok {
 		rows = s.index.Within(req.Key, req.End)
 	}
 	if req.Limit > 0 {

@@ -221,10 +221,12 @@ func returnPermit(ctx context.Context) {
 
 // long reports whether a read scans many keys of t.
 func (r *RangeRequest) long(t *index.Tree) bool {
-	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
-		return false
-	}
-	return t.Exceeds(index.NewSpan(r.Key, r.End), longRead)
+	return !r.short() && t.Exceeds(index.NewSpan(r.Key, r.End), longRead)
+}
+
+// short reports whether a read scans few keys, however many its range has.
+func (r *RangeRequest) short() bool {
+	return r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead
 }
 
 // long reports whether a read-only transaction scans many keys of the tree.

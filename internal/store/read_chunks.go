@@ -50,16 +50,15 @@ func (s *Store) scan(
 func (s *Store) chunk(
 	ctx context.Context, sp index.Span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
-	if keys := v.keys(); keys != nil {
-		if size.rows > longRead && !hasPermit(ctx) && keys.Exceeds(sp, longRead) {
-			permit, err := s.admission.acquireOnce(ctx)
-			if err != nil {
-				return nil, false, err
-			}
-			defer permit.End()
-			ctx = permit.with(ctx)
+	if size.rows > longRead && !hasPermit(ctx) && s.exceeds(sp, v, longRead) {
+		permit, err := s.admission.acquireOnce(ctx)
+		if err != nil {
+			return nil, false, err
 		}
-		items, more := keys.Walk(sp, size.rows)
+		defer permit.End()
+		ctx = permit.with(ctx)
+	}
+	if items, more, ok := s.walkInMemory(sp, v, size.rows); ok {
 		rows, err = s.firstRows(ctx, items, v.epoch, req, size.bytes)
 		return rows, more || len(rows) < len(items), err
 	}
@@ -94,6 +93,7 @@ func (s *Store) fromDatabase(
 	})
 	if err == nil {
 		err = v.check(clock)
+		s.older.read(v, len(rows))
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("read at revision %d: %w", v.rev, err)

@@ -102,14 +102,15 @@ func (v view) countKey(sp index.Span) countKey {
 
 // count returns the number of keys in the span at v's revision.
 func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error) {
-	if keys := v.keys(); keys != nil {
-		return keys.Count(sp), nil
+	if n, ok := s.countInMemory(sp, v); ok {
+		return n, nil
 	}
 	k := v.countKey(sp)
 	ask := func() (int64, error) {
 		n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.Backend(), Revision: v.rev, Pin: v.pin.id()})
 		if err == nil {
 			err = v.check(clock)
+			s.older.read(v, int(n))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)
@@ -150,8 +151,11 @@ func (e *evaluator) committed(sp index.Span) (int64, error) {
 
 // countPage counts a span after one of its pages was read, and remembers the count of the rest.
 func (s *Store) countPage(ctx context.Context, sp index.Span, v view, next index.Span, read int64) (int64, error) {
+	if n, ok := s.countInMemory(sp, v); ok {
+		return n, nil
+	}
 	n, err := s.count(ctx, sp, v)
-	if err == nil && v.keys() == nil {
+	if err == nil {
 		s.counts.put(v.countKey(next), n-read)
 	}
 	return n, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -97,8 +98,8 @@ func (s *Store) sortedStream(
 func (s *Store) orderedWithPermit(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view,
 ) (*RangeResult, []*index.Item, error) {
-	if keys := v.keys(); keys != nil {
-		permit, err := s.admission.acquireFor(ctx, int(keys.Count(sp)))
+	if n, ok := s.countInMemory(sp, v); ok {
+		permit, err := s.admission.acquireFor(ctx, int(n))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -139,8 +140,7 @@ func (s *Store) shapeFirst(
 
 // metas returns all items of the span.
 func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) ([]*index.Item, error) {
-	if keys := v.keys(); keys != nil {
-		items, _ := keys.Walk(sp, keys.Len())
+	if items, _, ok := s.walkInMemory(sp, v, math.MaxInt); ok {
 		return items, nil
 	}
 	var items []*index.Item

@@ -44,9 +44,6 @@ func (s *Store) RangeStream(
 		return nil, err
 	}
 	sp := index.NewSpan(req.Key, req.End)
-	if err := s.rewind(ctx, req); err != nil {
-		return nil, err
-	}
 	v, err := s.pin(req.Revision)
 	if err != nil {
 		return nil, err

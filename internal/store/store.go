@@ -148,7 +148,7 @@ type Store struct {
 	fetcher   *fetcher
 	admission *admission
 	counts    counts
-	rewinds   rewinds
+	older     older
 	seq       *sequencer
 	hub       *watch.Hub
 	lessor    leaseKeeper
@@ -209,7 +209,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.batchCtx = backend.Urgent(withoutPermit(s.ctx)) // all other writes would wait for a batch's permit
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.admission = newAdmission(cfg.Caller, cfg.HangUp)
-	s.load.s = s
+	s.load.s, s.older.s = s, s
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(at.clock)

@@ -28,12 +28,18 @@ func hide(t *testing.T, dsn string, revision int64) {
 		"INSERT INTO object_versions SELECT * FROM d", revision))
 }
 
-// writtenTo returns a replica that has written the revisions 2 to 5: b, c, d, b.
+// writtenTo writes the revisions 2 to 5: b, c, d, b. It returns another replica, which has the current rows and values
+// in memory, but not older ones.
 func writtenTo(t *testing.T, dsn string) *Store {
 	t.Helper()
 	s := replicasOn(t, 1, Config{}, dsn)[0]
 	for _, key := range []string{"b", "c", "d", "b"} {
 		put(t, s, key, "v")
+	}
+	s = replicasOn(t, 1, Config{}, dsn)[0]
+	eventually(t, "the index is loaded", s.index.Complete)
+	if _, err := s.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -59,10 +65,10 @@ func reads(t *testing.T, s *Store, revision int64) map[string]error {
 	}
 }
 
-// readOld reads an old version, which only the database has.
+// readOld reads the old versions of a key, which only the database has.
 func readOld(t *testing.T, s *Store) error {
 	t.Helper()
-	_, err := s.Range(within(t), &RangeRequest{Key: []byte("b"), Revision: 4})
+	_, err := s.History(within(t), []byte("b"), 1, 10, 0)
 	return err
 }
 

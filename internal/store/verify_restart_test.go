@@ -26,7 +26,6 @@ func wantOnlyOldReadsFail(t *testing.T, s *Store) {
 func testUnindexedRowAfterARestart(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	s := writtenTo(t, dsn)
-	eventually(t, "the index is loaded", s.index.Complete)
 	hide(t, dsn, 3)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -86,7 +85,6 @@ func testPoolerRestart(t *testing.T, server *pgserver.Server) {
 	}
 	u.Host = to.Host
 	s := writtenTo(t, u.String())
-	eventually(t, "the index is loaded", s.index.Complete)
 	<-s.Verified()
 	hide(t, dsn, 3)
 	if err := server.Restart(); err != nil {

@@ -18,15 +18,20 @@ func (x *Index) Apply(items []*Item, rev, compacted int64) {
 	defer x.mu.Unlock()
 	if !x.disabled {
 		for _, it := range items {
+			var old *Item
 			if it.Deleted {
-				x.remove(it.Key)
+				old = x.remove(it.Key)
 			} else {
-				x.set(it)
+				old = x.set(it)
+			}
+			if x.complete {
+				x.undo.tail.add(&it.Row, old)
 			}
 		}
 		x.cache.evict(x, len(x.cache.ring))
 	}
 	x.move(rev, compacted, bytes)
+	x.undo.commit(x.compacted)
 }
 
 // move finishes an apply: it advances the revision and the compacted revision, wakes waiters and prunes snapshots.
@@ -64,9 +69,14 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	}
 	x.inParts(len(items), func(i int) { x.attach(items[i]) })
 	bytes := bytesOf(items)
+	batch := &undoBlock{}
+	for i, it := range items {
+		batch.add(&it.Row, before[i])
+	}
 	x.mu.Lock()
 	x.tree = state
 	x.move(rev, compacted, bytes)
+	x.undo.append(batch, x.compacted)
 	x.mu.Unlock()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()
@@ -90,25 +100,29 @@ func (x *Index) inParts(n int, do func(i int)) {
 	}
 }
 
-// set makes it the newest row of its key. Callers hold writing and mu.
-func (x *Index) set(it *Item) {
+// set makes it the newest row of its key, and returns the previous one. Callers hold writing and mu.
+func (x *Index) set(it *Item) (old *Item) {
 	key := KeyString(it.Key)
-	old, _ := x.tree.Set(it)
+	old, _ = x.tree.Set(it)
 	if !x.complete {
 		delete(x.deleted, key)
 	}
 	x.follow(old, it)
+	return old
 }
 
-func (x *Index) remove(k []byte) {
+// remove removes the newest row of a key, and returns it. Callers hold writing and mu.
+func (x *Index) remove(k []byte) (old *Item) {
 	key := KeyString(k)
 	if !x.complete {
 		x.deleted[key] = struct{}{}
 	}
-	if old, ok := x.tree.Delete(key); ok {
+	old, ok := x.tree.Delete(key)
+	if ok {
 		x.detach(old, 0)
 		x.cache.remove(old)
 	}
+	return old
 }
 
 // follow updates the leases and the value cache after a change of the tree: it has replaced old, or is new if old is

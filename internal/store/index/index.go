@@ -27,6 +27,7 @@ type Index struct {
 	leases     map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache      valueCache
 	snapshots  []*Snapshot // oldest first
+	undo       undoLog     // empty while the index is not complete
 	awaited    waiters
 }
 
@@ -58,6 +59,13 @@ func (x *Index) empty() {
 	x.leases = map[int64]map[string]struct{}{}
 	x.cache = valueCache{max: x.cache.max}
 	x.retainSnapshots(func(*Snapshot) bool { return false })
+	x.undo = newUndoLog(x.rev, x.cache.max)
+}
+
+// completed marks the index complete. Callers hold writing and mu.
+func (x *Index) completed() {
+	x.complete, x.deleted = true, nil
+	x.undo = newUndoLog(x.rev, x.cache.max)
 }
 
 // Load adds rows read from the database, except for keys of which the index knows something newer. It returns false if
@@ -95,6 +103,8 @@ func (x *Index) Finish(generation int) bool {
 	if generation != x.generation {
 		return false
 	}
-	x.complete, x.deleted = true, nil
+	if !x.complete {
+		x.completed()
+	}
 	return true
 }

@@ -75,6 +75,6 @@ func (x *Index) Fill(l *Loading) bool {
 			x.attach(it)
 		}
 	}
-	x.complete, x.deleted = true, nil
+	x.completed()
 	return true
 }

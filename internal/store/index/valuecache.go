@@ -105,8 +105,11 @@ func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 	return missing
 }
 
-// CacheValues adds fetched values of an epoch's items to the value cache as long as they fit: lists must not evict
-// values that gets use. It does nothing while the index is being written.
+// cacheOld is how many values of superseded rows are cached at a time. Each takes a search of the undo log.
+const cacheOld = 256
+
+// CacheValues adds fetched values of an epoch's items to the value cache, or to the undo log, as long as they fit:
+// lists must not evict values that gets use. It does nothing while the index is being written.
 func (x *Index) CacheValues(items []*Item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
@@ -117,13 +120,19 @@ func (x *Index) CacheValues(items []*Item, epoch int64) {
 	if x.epoch != epoch {
 		return
 	}
-	cached := false
+	cached, superseded := false, 0
 	for _, it := range items {
+		old, ok := x.tree.Get(KeyString(it.Key))
+		if !ok || old.ID() != it.ID() {
+			if superseded++; superseded <= cacheOld {
+				x.undo.setValue(it)
+			}
+			continue
+		}
 		if !x.cache.fits(it) {
 			break
 		}
-		old, ok := x.tree.Get(KeyString(it.Key))
-		if !ok || old.cached || old.ID() != it.ID() {
+		if old.cached {
 			continue
 		}
 		it.Key, it.slot = old.Key, -1

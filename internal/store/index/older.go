@@ -1,0 +1,98 @@
+package index
+
+// oldPart is how many rows of an older revision are read under the index's lock at a time.
+const oldPart = 256
+
+// WalkOld returns up to limit rows of the span at an older revision of an epoch, in key order. more is true if there
+// are further ones. ok is false if the index does not know the revision.
+func (x *Index) WalkOld(rev, epoch int64, sp Span, limit int) (items []*Item, more, ok bool) {
+	x.prepareUndo(rev)
+	for rest := true; rest; {
+		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, limit, items); !ok {
+			return nil, false, false
+		}
+		if len(items) > limit {
+			return items[:limit], true, true
+		}
+	}
+	return items, false, true
+}
+
+// walkOld appends the first rows of the span to items, about those that are missing from limit, and returns the rest of
+// the span.
+func (x *Index) walkOld(
+	rev, epoch int64, sp Span, limit int, items []*Item,
+) (_ []*Item, after Span, rest, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if !x.remembers(rev, epoch) {
+		return nil, sp, false, false
+	}
+	part := sp
+	rows, more := x.tree.Walk(part, min(limit-len(items), oldPart-1)+1)
+	if more {
+		part.End, part.Open = string(rows[len(rows)-1].Key)+"\x00", false
+	}
+	undos, part := x.undo.find(part, rev)
+	if items == nil {
+		items = make([]*Item, 0, len(rows)+len(undos))
+	}
+	for _, it := range rows {
+		key := KeyString(it.Key)
+		if !part.Contains(key) {
+			break
+		}
+		for len(undos) > 0 && undos[0].key < key {
+			items, undos = undos[0].appendOld(items), undos[1:]
+		}
+		if len(undos) > 0 && undos[0].key == key {
+			items, undos = undos[0].appendOld(items), undos[1:]
+			continue
+		}
+		if it.ModRevision > rev {
+			return nil, sp, false, false // never show what was written later
+		}
+		items = append(items, it)
+	}
+	for i := range undos {
+		items = undos[i].appendOld(items)
+	}
+	if part.Open || part.End == sp.End && !sp.Open {
+		return items, sp, false, true
+	}
+	return items, sp.From(part.End), true, true
+}
+
+func (u *undo) appendOld(items []*Item) []*Item {
+	if u.old == nil {
+		return items
+	}
+	return append(items, u.old)
+}
+
+// CountOld returns the number of keys of the span at an older revision of an epoch. ok is false if the index does not
+// know the revision.
+func (x *Index) CountOld(rev, epoch int64, sp Span) (n int64, ok bool) {
+	x.prepareUndo(rev)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if !x.remembers(rev, epoch) {
+		return 0, false
+	}
+	return x.tree.Count(sp) - x.undo.count(sp, rev), true
+}
+
+// remembers reports whether the current rows and the undo log give those at a revision of an epoch. Callers hold mu.
+func (x *Index) remembers(rev, epoch int64) bool {
+	return x.complete && epoch == x.epoch && rev >= x.undo.start && rev <= x.rev
+}
+
+// prepareUndo sorts what a read at rev searches. Others need not wait for that.
+func (x *Index) prepareUndo(rev int64) {
+	x.mu.RLock()
+	blocks := x.undo.unprepared(rev)
+	x.mu.RUnlock()
+	for _, b := range blocks {
+		b.prepare()
+	}
+}

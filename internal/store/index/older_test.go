@@ -1,0 +1,259 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// history writes random rows to an index, and remembers what every revision looked like.
+type history struct {
+	x       *Index
+	random  *rand.Rand
+	keys    int
+	rev     int64
+	live    map[string]*Item
+	at      []map[string]*Item // by revision
+	changes []backend.Change
+}
+
+func newHistory(x *Index, seed uint64, keys int) *history {
+	return &history{
+		x: x, random: rand.New(rand.NewPCG(seed, 1)), keys: keys, rev: x.rev,
+		live: map[string]*Item{}, at: make([]map[string]*Item, x.rev+1),
+	}
+}
+
+// batch applies that many revisions of one to three rows each. A revision may end a key and begin it again.
+func (h *history) batch(revisions, valueBytes int) {
+	var items []*Item
+	for range revisions {
+		h.rev++
+		for range 1 + h.random.IntN(3) {
+			key := fmt.Sprintf("k%05d", h.random.IntN(h.keys))
+			old := h.live[key]
+			if old != nil && h.random.IntN(3) == 0 {
+				items = append(items, h.row(key, old, true, 0))
+				old = nil
+				if h.random.IntN(2) == 0 {
+					continue
+				}
+			}
+			items = append(items, h.row(key, old, false, valueBytes))
+		}
+		h.at = append(h.at, maps.Clone(h.live))
+	}
+	h.x.Apply(items, h.rev, 0)
+}
+
+func (h *history) row(key string, old *Item, deleted bool, valueBytes int) *Item {
+	r := backend.Row{
+		Key: []byte(key), ModRevision: h.rev, Ordinal: int32(len(h.changes)), Deleted: deleted,
+		Value: make([]byte, valueBytes),
+	}
+	c := backend.Change{Row: r}
+	if old != nil {
+		c.Row.PrevRevision, c.Prev = old.ModRevision, &old.Row
+	}
+	h.changes = append(h.changes, c)
+	it := NewItem(c.Row)
+	if deleted {
+		delete(h.live, key)
+	} else {
+		h.live[key] = it
+	}
+	return it
+}
+
+// check compares reads of random spans at random revisions above first with what was there.
+func (h *history) check(t *testing.T, first int64, reads int) {
+	t.Helper()
+	for range reads {
+		rev := first + h.random.Int64N(h.rev-first+1)
+		sp := Span{Start: fmt.Sprintf("k%05d", h.random.IntN(h.keys)), Open: h.random.IntN(2) == 0}
+		if !sp.Open {
+			sp.End = fmt.Sprintf("k%05d", h.random.IntN(h.keys+1))
+			sp.Start, sp.End = min(sp.Start, sp.End), max(sp.Start, sp.End)+"\x00"
+		}
+		if sp.Open && h.random.IntN(2) == 0 {
+			sp.Start = ""
+		}
+		var want []backend.RowID
+		for _, key := range slices.Sorted(maps.Keys(h.at[rev])) {
+			if sp.Contains(key) {
+				want = append(want, h.at[rev][key].ID())
+			}
+		}
+		limit := h.random.IntN(2 * h.keys)
+		items, more, ok := h.x.WalkOld(rev, h.x.epoch, sp, limit)
+		count, counted := h.x.CountOld(rev, h.x.epoch, sp)
+		if !ok || !counted || count != int64(len(want)) || more != (len(want) > limit) {
+			t.Fatalf("revision %d, %+v, limit %d: count %d %v, more %v %v, want %d",
+				rev, sp, limit, count, counted, more, ok, len(want))
+		}
+		var got []backend.RowID
+		for _, it := range items {
+			got = append(got, it.ID())
+		}
+		if !slices.Equal(got, want[:min(limit, len(want))]) {
+			t.Fatalf("revision %d, %+v, limit %d:\n got %v\nwant %v", rev, sp, limit, got, want)
+		}
+	}
+}
+
+func TestOlderRevisions(t *testing.T) {
+	for _, keys := range []int{1, 10, 400, 1500} {
+		t.Run(fmt.Sprint(keys), func(t *testing.T) {
+			h := newHistory(loaded(64<<20), 1, keys)
+			first := h.rev
+			for range 30 {
+				h.batch(1+h.random.IntN(80), 4)
+				h.check(t, first, 20)
+			}
+			h.batch(3000, 4)
+			if b := h.x.undo.blocks; len(b[len(b)-1].undos) <= applyAtOnce {
+				t.Error("the batch was not applied to a copy of the tree")
+			}
+			h.check(t, first, 200)
+			h.batch(10, 4)
+			h.check(t, first, 200)
+			if len(h.x.undo.blocks) < 3 {
+				t.Errorf("%d blocks", len(h.x.undo.blocks))
+			}
+		})
+	}
+}
+
+// What does not fit any more, or is compacted, is not answered.
+func TestUndoLogIsBounded(t *testing.T) {
+	h := newHistory(loaded(0), 2, 50)
+	for range 200 {
+		h.batch(20, 2000)
+		u := &h.x.undo
+		bytes, values := int64(0), int64(0)
+		for _, b := range u.blocks {
+			bytes, values = bytes+b.bytes, values+b.values
+			old := int64(0)
+			for i := range b.undos {
+				if o := b.undos[i].old; o != nil {
+					old += int64(len(o.Value))
+				}
+			}
+			if old != b.values {
+				t.Fatalf("a block has %d bytes of values, and counts %d", old, b.values)
+			}
+		}
+		if bytes != u.bytes || values != u.values || bytes > undoMin || values > undoMin/2 {
+			t.Fatalf("the blocks have %d bytes, %d of values; the log counts %d and %d",
+				bytes, values, u.bytes, u.values)
+		}
+	}
+	start := h.x.undo.start
+	if start == 0 || h.rev-start < 200 {
+		t.Errorf("after revision %d, the log begins at %d", h.rev, start)
+	}
+	h.check(t, start, 100)
+	if _, ok := h.x.CountOld(start-1, h.x.epoch, Span{Open: true}); ok {
+		t.Error("a revision before the log was counted")
+	}
+	if _, _, ok := h.x.WalkOld(h.rev+1, h.x.epoch, Span{Open: true}, 1); ok {
+		t.Error("a future revision was read")
+	}
+	if _, ok := h.x.CountOld(h.rev, h.x.epoch+1, Span{Open: true}); ok {
+		t.Error("a revision of another epoch was counted")
+	}
+	h.x.Apply(nil, h.rev, h.rev)
+	if n := len(h.x.undo.blocks); n != 0 {
+		t.Errorf("%d blocks are left after a compaction of everything", n)
+	}
+	h.x.Reset(backend.Clock{Revision: h.rev, Epoch: h.x.epoch})
+	if _, ok := h.x.CountOld(h.rev, h.x.epoch, Span{Open: true}); ok {
+		t.Error("an empty index counted keys")
+	}
+}
+
+// Changes from before the log, which the database has, extend it.
+func TestUndoLoad(t *testing.T) {
+	h := newHistory(loaded(64<<20), 3, 300)
+	first := h.rev
+	h.batch(1500, 8)
+	split := h.rev
+	h.x.Reset(backend.Clock{Revision: split, Epoch: h.x.epoch})
+	var rows []backend.Row
+	for _, it := range h.live {
+		rows = append(rows, it.Row)
+	}
+	generation := h.x.Position().Generation
+	if !h.x.Load(generation, rows) || !h.x.Finish(generation) {
+		t.Fatal("not loaded")
+	}
+	h.batch(700, 8)
+	h.check(t, split, 100)
+
+	middle := (first + split) / 2
+	load := func(after int64) *UndoLoad {
+		l := h.x.NewUndoLoad(after)
+		if l == nil {
+			t.Fatalf("nothing to load after %d", after)
+		}
+		wanted := slices.DeleteFunc(slices.Clone(h.changes), func(c backend.Change) bool {
+			return c.Row.ModRevision <= after || c.Row.ModRevision > l.Until
+		})
+		for len(wanted) > 0 {
+			n := min(100, len(wanted))
+			for n < len(wanted) && wanted[n].Row.ModRevision == wanted[n-1].Row.ModRevision {
+				n++
+			}
+			if !l.Add(wanted[:n]) || !l.Fits() {
+				t.Fatal("the changes do not fit")
+			}
+			wanted = wanted[n:]
+		}
+		return l
+	}
+	if n := h.x.Unknown(middle, h.x.epoch); n != split-middle {
+		t.Errorf("%d revisions are unknown, want %d", n, split-middle)
+	}
+	l, late := load(middle), load(first)
+	h.x.Prepend(l)
+	h.check(t, middle, 300)
+	h.x.Prepend(late) // it ends where the log has ceased to begin
+	if n := h.x.Unknown(first, h.x.epoch); n != middle-first {
+		t.Errorf("%d revisions are unknown, want %d", n, middle-first)
+	}
+	h.x.Prepend(load(first))
+	h.check(t, first, 300)
+	if h.x.NewUndoLoad(first) != nil || h.x.Unknown(first, h.x.epoch) != 0 {
+		t.Error("what is known is loaded again")
+	}
+
+	// Values that reads fetch stay in the log.
+	all := Span{Open: true}
+	items, _, _ := h.x.WalkOld(middle, h.x.epoch, all, 1000)
+	var fetched []*Item
+	for _, it := range items {
+		if !it.Cached() {
+			r := it.Row
+			r.Value = make([]byte, 8)
+			fetched = append(fetched, NewItem(r))
+		}
+	}
+	before := h.x.undo.values
+	h.x.CacheValues(fetched, h.x.epoch)
+	h.check(t, first, 100)
+	items, _, _ = h.x.WalkOld(middle, h.x.epoch, all, 1000)
+	cold := 0
+	for _, it := range items {
+		if !it.Cached() {
+			cold++
+		}
+	}
+	if cold > len(fetched)/10 || h.x.undo.values == before {
+		t.Errorf("%d of %d rows have no value, the log has %d bytes of values more",
+			cold, len(fetched), h.x.undo.values-before)
+	}
+}

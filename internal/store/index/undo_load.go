@@ -1,0 +1,117 @@
+package index
+
+import (
+	"sort"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// UndoLoad collects changes from before the undo log, which the database has, for [Index.Prepend].
+type UndoLoad struct {
+	from Position
+	// After and Until are the revisions between which changes are wanted, Until included.
+	After, Until int64
+
+	blocks []*undoBlock
+	bytes  int64
+	free   int64
+}
+
+// Unknown returns how many revisions lie between a revision of an epoch and those that the index knows: 0 if it knows
+// the revision, if it is not complete, or if the revision is compacted.
+func (x *Index) Unknown(rev, epoch int64) int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if !x.complete || epoch != x.epoch || rev < x.compacted {
+		return 0
+	}
+	return max(0, x.undo.start-rev)
+}
+
+// NewUndoLoad begins to load the changes after rev. It returns nil if the index has them or is not complete.
+func (x *Index) NewUndoLoad(rev int64) *UndoLoad {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	l := &UndoLoad{
+		from:  Position{Clock: x.clock(), Generation: x.generation},
+		After: rev, Until: x.undo.start, free: x.undo.free(),
+	}
+	if !x.complete || l.After >= l.Until {
+		return nil
+	}
+	return l
+}
+
+// free returns how many bytes the log can take without dropping any.
+func (l *undoLog) free() int64 { return l.max - l.max/undoBlocks - l.bytes }
+
+// Epoch returns the epoch of which the changes must be.
+func (l *UndoLoad) Epoch() int64 { return l.from.Epoch }
+
+// Fits reports whether the log has space for the changes so far, and for one of each revision.
+func (l *UndoLoad) Fits() bool { return max(l.bytes, (l.Until-l.After)*undoBytes) <= l.free }
+
+// Add adds the next changes, whole revisions in the order in which they were written. It returns false if a superseded
+// row is missing.
+func (l *UndoLoad) Add(changes []backend.Change) bool {
+	b := &undoBlock{}
+	for i := range changes {
+		c := &changes[i]
+		var old *Item
+		switch {
+		case c.Row.PrevRevision == 0:
+		case c.Prev == nil:
+			return false
+		default:
+			old = NewBareItem(*c.Prev)
+		}
+		b.add(&c.Row, old)
+	}
+	if len(b.undos) > 0 {
+		l.blocks = append(l.blocks, b)
+		l.bytes += b.bytes
+	}
+	return true
+}
+
+// Prepend adds to the undo log what l has collected. It does not if the log begins elsewhere by now, or has not the
+// space.
+func (x *Index) Prepend(l *UndoLoad) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	u := &x.undo
+	if x.generation != l.from.Generation || u.start != l.Until || l.After < x.compacted || l.bytes > u.free() {
+		return
+	}
+	u.blocks = append(l.blocks, u.blocks...)
+	u.bytes += l.bytes
+	u.start = l.After
+}
+
+// setValue gives a row of the log its value if there is space for it.
+func (l *undoLog) setValue(it *Item) {
+	value := int64(len(it.Value))
+	if value > l.max/2-l.values || value > l.free() {
+		return
+	}
+	key := KeyString(it.Key)
+	for _, b := range l.newer(it.ModRevision) {
+		b.prepare()
+		i := sort.Search(len(b.first), func(i int) bool { return b.key(i) >= key })
+		if i == len(b.first) || b.key(i) != key {
+			continue
+		}
+		u := &b.undos[b.first[i]]
+		if u.rev <= it.ModRevision {
+			continue // the key's first change here is what wrote the row, or came before it
+		}
+		if u.old != nil && u.old.ID() == it.ID() && !u.old.cached {
+			it.Key, it.slot = u.old.Key, -1
+			u.old = it
+			b.grow(value)
+			l.bytes += value
+			l.values += value
+		}
+		return
+	}
+}
