@@ -304,6 +304,9 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 
 // expected returns about how many rows a list returns.
 func (s *Store) expected(req *RangeRequest, sp index.Span, v view) (rows int64) {
+	if sp.Single {
+		return 1
+	}
 	rows, ok := s.countInMemory(sp, v)
 	if !ok {
 		rows = s.index.Within(req.Key, req.End)

@@ -58,7 +58,7 @@ func (s *Store) chunk(
 		defer permit.End()
 		ctx = permit.with(ctx)
 	}
-	if items, more, ok := s.walkInMemory(sp, v, size.rows); ok {
+	if items, more, ok := s.walkInMemory(ctx, sp, v, size.rows); ok {
 		rows, err = s.firstRows(ctx, items, v.epoch, req, size.bytes)
 		return rows, more || len(rows) < len(items), err
 	}

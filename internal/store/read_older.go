@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -31,15 +32,19 @@ type older struct {
 	loading bool
 	failed  time.Time // when the last load failed
 	tooFar  int64     // the latest revision known to be too far back
+	epoch   int64     // to which tooFar belongs
 }
 
-// walkInMemory returns up to limit rows of the span at v's revision. ok is false if only the database has them.
-func (s *Store) walkInMemory(sp index.Span, v view, limit int) (items []*index.Item, more, ok bool) {
+// walkInMemory returns up to limit rows of the span at v's revision. ok is false if only the database has them, or if
+// ctx has ended.
+func (s *Store) walkInMemory(
+	ctx context.Context, sp index.Span, v view, limit int,
+) (items []*index.Item, more, ok bool) {
 	if keys := v.keys(); keys != nil {
 		items, more = keys.Walk(sp, limit)
 		return items, more, true
 	}
-	return s.index.WalkOld(v.rev, v.epoch, sp, limit)
+	return s.index.WalkOld(ctx, v.rev, v.epoch, sp, limit)
 }
 
 // countInMemory counts the keys of the span at v's revision. ok is false if only the database can.
@@ -52,6 +57,9 @@ func (s *Store) countInMemory(sp index.Span, v view) (n int64, ok bool) {
 
 // exceeds reports whether the index knows more than n keys of the span at v's revision.
 func (s *Store) exceeds(sp index.Span, v view, n int) bool {
+	if sp.Single {
+		return false
+	}
 	if keys := v.keys(); keys != nil {
 		return keys.Exceeds(sp, n)
 	}
@@ -72,6 +80,9 @@ func (o *older) read(v view, rows int) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.epoch != v.epoch {
+		o.epoch, o.tooFar = v.epoch, 0
+	}
 	if o.loading || v.rev <= o.tooFar || time.Since(o.failed) < olderRetry {
 		return
 	}
@@ -80,14 +91,14 @@ func (o *older) read(v view, rows int) {
 	}
 	o.spent = 0
 	o.loading = o.s.background.start(func() {
-		err := o.load(v.rev)
+		tooFar, err := o.load(v.rev)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.loading = false
-		switch {
-		case errors.Is(err, errTooFar):
-			o.tooFar = max(o.tooFar, v.rev)
-		case err != nil:
+		if o.epoch == v.epoch {
+			o.tooFar = max(o.tooFar, tooFar)
+		}
+		if err != nil {
 			o.failed = time.Now()
 			o.s.cfg.Logger.Debug("changes were not loaded: reads at older revisions go on reading the database",
 				"revision", v.rev, "error", err)
@@ -95,22 +106,20 @@ func (o *older) read(v view, rows int) {
 	})
 }
 
-var (
-	errTooFar = errors.New("the changes since do not fit into memory")
-	errGone   = errors.New("a superseded row is gone")
-)
+var errGone = errors.New("a superseded row is gone")
 
-// load extends the index to rev.
-func (o *older) load(rev int64) error {
+// load extends the index to rev. If the changes do not fit, it returns the latest revision that is known to be too far
+// back, otherwise 0.
+func (o *older) load(rev int64) (tooFar int64, err error) {
 	s := o.s
 	l := s.index.NewUndoLoad(rev)
 	if l == nil {
-		return nil
-	}
-	if !l.Fits() {
-		return errTooFar
+		return 0, nil
 	}
 	for after := rev; after < l.Until; {
+		if !l.Fits() {
+			return rev, nil
+		}
 		h, err := s.backend.History(s.ctx, backend.HistoryQuery{
 			After: after, Until: l.Until, Limit: olderChunk, Bytes: olderBytes, KeysOnly: true, WithPrev: true,
 		})
@@ -120,18 +129,21 @@ func (o *older) load(rev int64) error {
 		if err == nil {
 			err = h.Clock.Check(rev)
 		}
+		excessive, ok := false, false
+		if err == nil {
+			ok, excessive = l.Add(h.Changes)
+		}
 		switch {
-		case err != nil:
-		case h.Through <= after || !l.Add(h.Changes):
+		case err == nil && (!ok || h.Through <= after):
 			err = errGone
-		case !l.Fits():
-			err = errTooFar
+		case excessive: // so they are for every revision before
+			return h.Through - 1, nil
 		}
 		if err != nil {
-			return fmt.Errorf("load the changes after revision %d: %w", after, err)
+			return 0, fmt.Errorf("load the changes after revision %d: %w", after, err)
 		}
 		after = h.Through
 	}
 	s.index.Prepend(l)
-	return nil
+	return 0, nil
 }

@@ -140,7 +140,7 @@ func (s *Store) shapeFirst(
 
 // metas returns all items of the span.
 func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) ([]*index.Item, error) {
-	if items, _, ok := s.walkInMemory(sp, v, math.MaxInt); ok {
+	if items, _, ok := s.walkInMemory(ctx, sp, v, math.MaxInt); ok {
 		return items, nil
 	}
 	var items []*index.Item

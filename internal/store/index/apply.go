@@ -25,7 +25,7 @@ func (x *Index) Apply(items []*Item, rev, compacted int64) {
 				old = x.set(it)
 			}
 			if x.complete {
-				x.undo.tail.add(&it.Row, old)
+				x.undo.add(&it.Row, old)
 			}
 		}
 		x.cache.evict(x, len(x.cache.ring))
@@ -69,14 +69,15 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	}
 	x.inParts(len(items), func(i int) { x.attach(items[i]) })
 	bytes := bytesOf(items)
-	batch := &undoBlock{}
+	undo := newUndoLog(x.rev, x.cache.max)
 	for i, it := range items {
-		batch.add(&it.Row, before[i])
+		undo.add(&it.Row, before[i])
+		undo.trim(0)
 	}
 	x.mu.Lock()
 	x.tree = state
 	x.move(rev, compacted, bytes)
-	x.undo.append(batch, x.compacted)
+	x.undo.append(&undo, x.compacted)
 	x.mu.Unlock()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()

@@ -1,14 +1,19 @@
 package index
 
-// oldPart is how many rows of an older revision are read under the index's lock at a time.
-const oldPart = 256
+import "context"
+
+// oldPart bounds the current rows that a read at an older revision walks under the index's lock at a time.
+const oldPart = 1024
 
 // WalkOld returns up to limit rows of the span at an older revision of an epoch, in key order. more is true if there
-// are further ones. ok is false if the index does not know the revision.
-func (x *Index) WalkOld(rev, epoch int64, sp Span, limit int) (items []*Item, more, ok bool) {
+// are further ones. ok is false if the index does not know the revision, or ctx has ended.
+func (x *Index) WalkOld(
+	ctx context.Context, rev, epoch int64, sp Span, limit int,
+) (items []*Item, more, ok bool) {
 	x.prepareUndo(rev)
-	for rest := true; rest; {
-		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, limit, items); !ok {
+	part := min(limit, oldPart-1) + 1
+	for rest := true; rest; part = min(4*part, oldPart) { // most of the current rows may be newer than rev
+		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, part, items); !ok || rest && ctx.Err() != nil {
 			return nil, false, false
 		}
 		if len(items) > limit {
@@ -18,10 +23,10 @@ func (x *Index) WalkOld(rev, epoch int64, sp Span, limit int) (items []*Item, mo
 	return items, false, true
 }
 
-// walkOld appends the first rows of the span to items, about those that are missing from limit, and returns the rest of
-// the span.
+// walkOld appends the rows of the span to items as far as a number of current rows reach, and returns the rest of the
+// span.
 func (x *Index) walkOld(
-	rev, epoch int64, sp Span, limit int, items []*Item,
+	rev, epoch int64, sp Span, walk int, items []*Item,
 ) (_ []*Item, after Span, rest, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -29,7 +34,7 @@ func (x *Index) walkOld(
 		return nil, sp, false, false
 	}
 	part := sp
-	rows, more := x.tree.Walk(part, min(limit-len(items), oldPart-1)+1)
+	rows, more := x.tree.Walk(part, walk)
 	if more {
 		part.End, part.Open = string(rows[len(rows)-1].Key)+"\x00", false
 	}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -89,7 +90,7 @@ func (h *history) check(t *testing.T, first int64, reads int) {
 			}
 		}
 		limit := h.random.IntN(2 * h.keys)
-		items, more, ok := h.x.WalkOld(rev, h.x.epoch, sp, limit)
+		items, more, ok := h.x.WalkOld(t.Context(), rev, h.x.epoch, sp, limit)
 		count, counted := h.x.CountOld(rev, h.x.epoch, sp)
 		if !ok || !counted || count != int64(len(want)) || more != (len(want) > limit) {
 			t.Fatalf("revision %d, %+v, limit %d: count %d %v, more %v %v, want %d",
@@ -114,9 +115,10 @@ func TestOlderRevisions(t *testing.T) {
 				h.batch(1+h.random.IntN(80), 4)
 				h.check(t, first, 20)
 			}
-			h.batch(3000, 4)
-			if b := h.x.undo.blocks; len(b[len(b)-1].undos) <= applyAtOnce {
-				t.Error("the batch was not applied to a copy of the tree")
+			before := len(h.changes)
+			h.batch(3000, 4) // is applied to a copy of the tree
+			if n := len(h.changes) - before; n <= applyAtOnce {
+				t.Errorf("the batch has %d rows", n)
 			}
 			h.check(t, first, 200)
 			h.batch(10, 4)
@@ -135,7 +137,7 @@ func TestUndoLogIsBounded(t *testing.T) {
 		h.batch(20, 2000)
 		u := &h.x.undo
 		bytes, values := int64(0), int64(0)
-		for _, b := range u.blocks {
+		for _, b := range append(slices.Clone(u.blocks), u.tail) {
 			bytes, values = bytes+b.bytes, values+b.values
 			old := int64(0)
 			for i := range b.undos {
@@ -147,7 +149,7 @@ func TestUndoLogIsBounded(t *testing.T) {
 				t.Fatalf("a block has %d bytes of values, and counts %d", old, b.values)
 			}
 		}
-		if bytes != u.bytes || values != u.values || bytes > undoMin || values > undoMin/2 {
+		if bytes != u.bytes || values != u.values || bytes > undoMin || values > undoMin/undoValues {
 			t.Fatalf("the blocks have %d bytes, %d of values; the log counts %d and %d",
 				bytes, values, u.bytes, u.values)
 		}
@@ -160,7 +162,7 @@ func TestUndoLogIsBounded(t *testing.T) {
 	if _, ok := h.x.CountOld(start-1, h.x.epoch, Span{Open: true}); ok {
 		t.Error("a revision before the log was counted")
 	}
-	if _, _, ok := h.x.WalkOld(h.rev+1, h.x.epoch, Span{Open: true}, 1); ok {
+	if _, _, ok := h.x.WalkOld(t.Context(), h.rev+1, h.x.epoch, Span{Open: true}, 1); ok {
 		t.Error("a future revision was read")
 	}
 	if _, ok := h.x.CountOld(h.rev, h.x.epoch+1, Span{Open: true}); ok {
@@ -208,7 +210,7 @@ func TestUndoLoad(t *testing.T) {
 			for n < len(wanted) && wanted[n].Row.ModRevision == wanted[n-1].Row.ModRevision {
 				n++
 			}
-			if !l.Add(wanted[:n]) || !l.Fits() {
+			if ok, excessive := l.Add(wanted[:n]); !ok || excessive || !l.Fits() {
 				t.Fatal("the changes do not fit")
 			}
 			wanted = wanted[n:]
@@ -233,7 +235,7 @@ func TestUndoLoad(t *testing.T) {
 
 	// Values that reads fetch stay in the log.
 	all := Span{Open: true}
-	items, _, _ := h.x.WalkOld(middle, h.x.epoch, all, 1000)
+	items, _, _ := h.x.WalkOld(t.Context(), middle, h.x.epoch, all, 1000)
 	var fetched []*Item
 	for _, it := range items {
 		if !it.Cached() {
@@ -245,7 +247,7 @@ func TestUndoLoad(t *testing.T) {
 	before := h.x.undo.values
 	h.x.CacheValues(fetched, h.x.epoch)
 	h.check(t, first, 100)
-	items, _, _ = h.x.WalkOld(middle, h.x.epoch, all, 1000)
+	items, _, _ = h.x.WalkOld(t.Context(), middle, h.x.epoch, all, 1000)
 	cold := 0
 	for _, it := range items {
 		if !it.Cached() {
@@ -255,5 +257,82 @@ func TestUndoLoad(t *testing.T) {
 	if cold > len(fetched)/10 || h.x.undo.values == before {
 		t.Errorf("%d of %d rows have no value, the log has %d bytes of values more",
 			cold, len(fetched), h.x.undo.values-before)
+	}
+}
+
+// A read for which most of the current rows are too new takes few steps.
+func TestOldReadSkipsNewKeys(t *testing.T) {
+	h := newHistory(loaded(64<<20), 4, 10)
+	h.batch(10, 1)
+	rev := h.rev
+	var items []*Item
+	for i := range 4000 {
+		row := backend.Row{Key: fmt.Appendf(nil, "a%04d", i), ModRevision: rev + 1, Ordinal: int32(i)}
+		items = append(items, NewItem(row))
+	}
+	h.x.Apply(items, rev+1, 0)
+	parts, sp := 0, Span{Open: true}
+	for rest := true; rest; parts++ {
+		_, sp, rest, _ = h.x.walkOld(rev, h.x.epoch, sp, oldPart, nil)
+	}
+	if parts > 10 {
+		t.Errorf("%d parts", parts)
+	}
+	got, more, ok := h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, 1)
+	if !ok || len(got) != 1 || string(got[0].Key) < "k" || more != (len(h.at[rev]) > 1) {
+		t.Errorf("got %d rows, more %v %v", len(got), more, ok)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, ok := h.x.WalkOld(ctx, rev, h.x.epoch, Span{Open: true}, 1); ok {
+		t.Error("a read goes on after its context ended")
+	}
+}
+
+// Large values do not make the log hold many almost empty blocks.
+func TestUndoLogOfLargeValues(t *testing.T) {
+	h := newHistory(loaded(0), 5, 3)
+	for range 5000 {
+		h.batch(1, 300_000)
+		h.at, h.changes = h.at[:0], h.changes[:0]
+	}
+	if n, u := len(h.x.undo.blocks), &h.x.undo; n == 0 || n > 20 || u.values > undoMin/undoValues || u.start == 0 {
+		t.Errorf("%d blocks with %d bytes of values", n, u.values)
+	}
+}
+
+// What was loaded is dropped if it does not belong to the log any more.
+func TestStaleUndoLoad(t *testing.T) {
+	for name, change := range map[string]func(x *Index, l *UndoLoad){
+		"reset": func(x *Index, _ *UndoLoad) {
+			x.Reset(x.Position().Clock)
+			x.Finish(x.Position().Generation)
+		},
+		"compaction":   func(x *Index, l *UndoLoad) { x.Apply(nil, x.rev, l.After+1) },
+		"too many":     func(x *Index, l *UndoLoad) { l.log.bytes = x.undo.max },
+		"another load": func(x *Index, _ *UndoLoad) { x.Prepend(x.NewUndoLoad(90)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := New(backend.Clock{Revision: 100}, 1<<20, false)
+			x.Finish(x.Position().Generation)
+			l := x.NewUndoLoad(50)
+			change(x, l)
+			x.Prepend(l)
+			if _, ok := x.CountOld(60, x.epoch, Span{Open: true}); ok || x.undo.start < 90 {
+				t.Errorf("the log starts at %d", x.undo.start)
+			}
+		})
+	}
+	x := New(backend.Clock{Revision: 100}, 1<<20, false)
+	x.Finish(x.Position().Generation)
+	row := backend.Row{Key: []byte("k"), ModRevision: 60, PrevRevision: 55}
+	if ok, _ := x.NewUndoLoad(50).Add([]backend.Change{{Row: row}}); ok {
+		t.Error("a change without the row that it superseded is accepted")
+	}
+	if n := x.Unknown(50, x.epoch+1); n != 0 {
+		t.Errorf("%d revisions of another epoch are unknown", n)
+	}
+	if x.Apply(nil, 100, 60); x.Unknown(50, x.epoch) != 0 {
+		t.Error("a compacted revision is unknown")
 	}
 }

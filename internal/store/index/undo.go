@@ -12,17 +12,20 @@ import (
 )
 
 const (
-	// undoMin and undoMax bound the memory of the undo log in bytes. In between, it is a quarter of the value cache.
-	// Values take up to half of it.
+	// undoMin and undoMax bound the memory of the undo log in bytes. In between, it is an eighth of the value cache.
 	undoMin = 1 << 20
-	undoMax = 8 << 20
-	// undoBlockRows is how many changes make a block full, and undoBlocks how many blocks the log has at most if they
-	// are full earlier because the rows are large. Reads search full blocks by key. They scan the one being filled and
-	// the one in which their revision is.
+	undoMax = 16 << 20
+	// undoValues is the part of it for values.
+	undoValues = 4
+	// undoBlockRows is how many changes make a block full. Reads search full blocks by key. They scan the one being
+	// filled and the one in which their revision is.
 	undoBlockRows = 512
-	undoBlocks    = 16
+	// undoBlocks is the part of the log, without values, that makes a block full if it has fewer, large rows.
+	undoBlocks = 16
 	// undoBytes is the memory of a change in bytes, besides its key and the row that it superseded.
 	undoBytes = 56
+	// undoFound is about how many changes a part of a read finds at most.
+	undoFound = 2048
 )
 
 // undoLog holds the latest changes and the rows that they superseded. With these put back, the current rows are those
@@ -31,9 +34,10 @@ type undoLog struct {
 	start  int64        // the changes above it are in the log
 	blocks []*undoBlock // full, oldest first
 	tail   *undoBlock
-	bytes  int64 // of the full blocks, values included
-	values int64 // of the full blocks
+	bytes  int64 // values included
+	values int64
 	max    int64
+	bare   int // that many blocks at the beginning have no values
 }
 
 // undo is what a key was before a change.
@@ -49,6 +53,7 @@ type undoBlock struct {
 	undos  []undo // in the order of the changes
 	bytes  int64  // values included
 	values int64
+	bare   int // that many changes at the beginning have no values
 
 	// Only full blocks have these fields, once they are prepared.
 	once     sync.Once
@@ -58,11 +63,11 @@ type undoBlock struct {
 }
 
 func newUndoLog(start, cacheBytes int64) undoLog {
-	return undoLog{start: start, tail: &undoBlock{}, max: min(max(cacheBytes/4, undoMin), undoMax)}
+	return undoLog{start: start, tail: &undoBlock{}, max: min(max(cacheBytes/8, undoMin), undoMax)}
 }
 
 // add records that r superseded old, nil for none.
-func (b *undoBlock) add(r *backend.Row, old *Item) {
+func (l *undoLog) add(r *backend.Row, old *Item) {
 	u := undo{key: KeyString(r.Key), old: old, rev: r.ModRevision}
 	switch {
 	case old == nil && r.Deleted:
@@ -72,31 +77,116 @@ func (b *undoBlock) add(r *backend.Row, old *Item) {
 	case r.Deleted:
 		u.growth = -1
 	}
-	if b.undos == nil {
-		b.undos = make([]undo, 0, undoBlockRows)
+	if l.full() && l.tail.last() < u.rev {
+		l.seal()
 	}
-	b.undos = append(b.undos, u)
-	b.bytes += undoBytes + int64(len(u.key))
+	if l.tail.undos == nil {
+		l.tail.undos = make([]undo, 0, undoBlockRows)
+	}
+	l.tail.undos = append(l.tail.undos, u)
+	bytes := undoBytes + int64(len(u.key))
 	if old != nil {
-		b.bytes += ItemBytes
-		b.grow(int64(len(old.Value)))
+		bytes += ItemBytes
+		l.grow(l.tail, int64(len(old.Value)))
 	}
+	l.tail.bytes += bytes
+	l.bytes += bytes
 }
 
-// grow counts the bytes of values.
-func (b *undoBlock) grow(values int64) {
+// grow counts the bytes of values of a block.
+func (l *undoLog) grow(b *undoBlock, values int64) {
 	b.values += values
 	b.bytes += values
+	l.values += values
+	l.bytes += values
 }
 
-// strip drops the values.
-func (b *undoBlock) strip() {
-	for i := range b.undos {
-		if u := &b.undos[i]; u.old != nil && u.old.cached {
-			u.old = NewBareItem(u.old.Row)
+// full reports whether the tail is full.
+func (l *undoLog) full() bool {
+	return len(l.tail.undos) >= undoBlockRows || l.tail.bytes-l.tail.values >= l.max/undoBlocks && len(l.tail.undos) > 0
+}
+
+// seal makes the tail a full block.
+func (l *undoLog) seal() {
+	if len(l.tail.undos) == 0 {
+		return
+	}
+	if cap(l.tail.undos) > 2*len(l.tail.undos) {
+		l.tail.undos = slices.Clone(l.tail.undos)
+	}
+	l.blocks = append(l.blocks, l.tail)
+	l.tail = &undoBlock{}
+}
+
+// commit ends a batch.
+func (l *undoLog) commit(compacted int64) {
+	if l.full() {
+		l.seal()
+	}
+	l.trim(compacted)
+}
+
+// append adds the log of a batch, which follows l.
+func (l *undoLog) append(batch *undoLog, compacted int64) {
+	l.seal()
+	batch.seal()
+	l.blocks = append(l.blocks, batch.blocks...)
+	l.bytes += batch.bytes
+	l.values += batch.values
+	l.trim(compacted)
+}
+
+// prepend adds a log without values that ends where l starts.
+func (l *undoLog) prepend(older *undoLog) {
+	older.seal()
+	l.blocks = append(older.blocks, l.blocks...)
+	l.bytes += older.bytes
+	l.start = older.start
+	l.bare += len(older.blocks)
+}
+
+// trim drops the oldest values and blocks if the log is too large, and the blocks whose revisions are compacted.
+func (l *undoLog) trim(compacted int64) {
+	for len(l.blocks) > 0 && (l.bytes-l.values > l.max || l.blocks[0].last() <= compacted) {
+		l.drop()
+	}
+	for l.values > l.max/undoValues {
+		l.strip()
+	}
+	for len(l.blocks) > 0 && l.bytes > l.max {
+		l.drop()
+	}
+}
+
+// drop drops the oldest block.
+func (l *undoLog) drop() {
+	b := l.blocks[0]
+	l.start = b.last()
+	l.bytes -= b.bytes
+	l.values -= b.values
+	l.bare = max(0, l.bare-1)
+	l.blocks[0] = nil
+	l.blocks = l.blocks[1:]
+}
+
+// strip drops the oldest value. There must be one.
+func (l *undoLog) strip() {
+	b := l.tail
+	for ; l.bare < len(l.blocks); l.bare++ {
+		if l.blocks[l.bare].values > 0 {
+			b = l.blocks[l.bare]
+			break
 		}
 	}
-	b.grow(-b.values)
+	for {
+		u := &b.undos[b.bare]
+		b.bare++
+		if u.old != nil && len(u.old.Value) > 0 {
+			l.grow(b, -int64(len(u.old.Value)))
+			u.old = NewBareItem(u.old.Row)
+			return
+		}
+	}
 }
 
 // last returns the revision that the block ends with.
@@ -140,51 +230,6 @@ func (b *undoBlock) within(sp Span) (from, to int) {
 	return search(sp.Start), search(sp.End)
 }
 
-// commit ends a batch, whose changes are in the tail.
-func (l *undoLog) commit(compacted int64) {
-	if len(l.tail.undos) >= undoBlockRows || l.tail.bytes >= l.max/undoBlocks {
-		l.seal()
-	}
-	l.trim(compacted)
-}
-
-// append adds a batch of its own.
-func (l *undoLog) append(batch *undoBlock, compacted int64) {
-	l.seal()
-	l.tail = batch
-	l.seal()
-	l.trim(compacted)
-}
-
-// seal makes the tail a full block.
-func (l *undoLog) seal() {
-	if len(l.tail.undos) > 0 {
-		l.blocks = append(l.blocks, l.tail)
-		l.bytes += l.tail.bytes
-		l.values += l.tail.values
-		l.tail = &undoBlock{}
-	}
-}
-
-// trim drops the oldest values and blocks if the log is too large, and the blocks whose revisions are compacted.
-func (l *undoLog) trim(compacted int64) {
-	for i := 0; l.values > l.max/2; i++ {
-		if b := l.blocks[i]; b.values > 0 {
-			l.values -= b.values
-			l.bytes -= b.values
-			b.strip()
-		}
-	}
-	for len(l.blocks) > 0 && (l.bytes > l.max || l.blocks[0].last() <= compacted) {
-		b := l.blocks[0]
-		l.start = b.last()
-		l.bytes -= b.bytes
-		l.values -= b.values
-		l.blocks[0] = nil
-		l.blocks = l.blocks[1:]
-	}
-}
-
 // newer returns the blocks that have changes above rev. Only the first may have others, too.
 func (l *undoLog) newer(rev int64) []*undoBlock {
 	return l.blocks[sort.Search(len(l.blocks), func(i int) bool { return l.blocks[i].last() > rev }):]
@@ -225,6 +270,12 @@ func (l *undoLog) count(sp Span, rev int64) (growth int64) {
 // find returns what keys of the span were at rev if they have changed since, in key order. It ends the span early if
 // there are many.
 func (l *undoLog) find(sp Span, rev int64) ([]undo, Span) {
+	blocks := l.newer(rev)
+	whole := blocks
+	if len(whole) > 0 && whole[0].undos[0].rev <= rev {
+		whole = whole[1:]
+	}
+	sp = narrow(whole, sp)
 	var found []undo
 	scan := func(b *undoBlock) {
 		for _, u := range b.after(rev) {
@@ -233,19 +284,11 @@ func (l *undoLog) find(sp Span, rev int64) ([]undo, Span) {
 			}
 		}
 	}
-	blocks := l.newer(rev)
-	most := max(oldPart/max(1, len(blocks)), 16)
-	for _, b := range blocks {
-		if b.undos[0].rev <= rev {
-			scan(b)
-			continue
-		}
-		b.prepare()
+	if len(whole) < len(blocks) {
+		scan(blocks[0])
+	}
+	for _, b := range whole {
 		from, to := b.within(sp)
-		if to-from > most {
-			to = from + most
-			sp.End, sp.Open = b.key(to), false
-		}
 		for _, i := range b.first[from:to] {
 			found = append(found, b.undos[i])
 		}
@@ -253,10 +296,25 @@ func (l *undoLog) find(sp Span, rev int64) ([]undo, Span) {
 	scan(l.tail)
 	// The first change of a key after rev decides. A stable sort leaves it before the others.
 	slices.SortStableFunc(found, func(a, b undo) int { return strings.Compare(a.key, b.key) })
-	found = slices.CompactFunc(found, func(a, b undo) bool { return a.key == b.key })
-	end := len(found)
-	for end > 0 && !sp.Contains(found[end-1].key) {
-		end--
+	return slices.CompactFunc(found, func(a, b undo) bool { return a.key == b.key }), sp
+}
+
+// narrow ends the span early if the blocks have many changes there.
+func narrow(blocks []*undoBlock, sp Span) Span {
+	total := 0
+	for _, b := range blocks {
+		b.prepare()
+		from, to := b.within(sp)
+		total += to - from
 	}
-	return found[:end], sp
+	if total <= undoFound {
+		return sp
+	}
+	most := max(undoFound/len(blocks), 16)
+	for _, b := range blocks {
+		if from, to := b.within(sp); to-from > most {
+			sp.End, sp.Open = b.key(from+most), false
+		}
+	}
+	return sp
 }

@@ -12,9 +12,8 @@ type UndoLoad struct {
 	// After and Until are the revisions between which changes are wanted, Until included.
 	After, Until int64
 
-	blocks []*undoBlock
-	bytes  int64
-	free   int64
+	log  undoLog
+	free int64 // bytes
 }
 
 // Unknown returns how many revisions lie between a revision of an epoch and those that the index knows: 0 if it knows
@@ -34,7 +33,7 @@ func (x *Index) NewUndoLoad(rev int64) *UndoLoad {
 	defer x.mu.RUnlock()
 	l := &UndoLoad{
 		from:  Position{Clock: x.clock(), Generation: x.generation},
-		After: rev, Until: x.undo.start, free: x.undo.free(),
+		After: rev, Until: x.undo.start, log: newUndoLog(rev, x.cache.max), free: x.undo.free(),
 	}
 	if !x.complete || l.After >= l.Until {
 		return nil
@@ -49,29 +48,28 @@ func (l *undoLog) free() int64 { return l.max - l.max/undoBlocks - l.bytes }
 func (l *UndoLoad) Epoch() int64 { return l.from.Epoch }
 
 // Fits reports whether the log has space for the changes so far, and for one of each revision.
-func (l *UndoLoad) Fits() bool { return max(l.bytes, (l.Until-l.After)*undoBytes) <= l.free }
+func (l *UndoLoad) Fits() bool { return max(l.log.bytes, (l.Until-l.After)*undoBytes) <= l.free }
 
 // Add adds the next changes, whole revisions in the order in which they were written. It returns false if a superseded
-// row is missing.
-func (l *UndoLoad) Add(changes []backend.Change) bool {
-	b := &undoBlock{}
+// row is missing, and whether these changes alone are too many for the log.
+func (l *UndoLoad) Add(changes []backend.Change) (ok, excessive bool) {
+	before := l.log.bytes
 	for i := range changes {
 		c := &changes[i]
 		var old *Item
 		switch {
+		case i > 0 && c.Row.ID() == changes[i-1].Row.ID():
+			return false, false // more than one row may be what it superseded
 		case c.Row.PrevRevision == 0:
 		case c.Prev == nil:
-			return false
+			return false, false
 		default:
 			old = NewBareItem(*c.Prev)
+			old.Key = c.Row.Key
 		}
-		b.add(&c.Row, old)
+		l.log.add(&c.Row, old)
 	}
-	if len(b.undos) > 0 {
-		l.blocks = append(l.blocks, b)
-		l.bytes += b.bytes
-	}
-	return true
+	return true, l.log.bytes-before > l.free
 }
 
 // Prepend adds to the undo log what l has collected. It does not if the log begins elsewhere by now, or has not the
@@ -80,23 +78,24 @@ func (x *Index) Prepend(l *UndoLoad) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	u := &x.undo
-	if x.generation != l.from.Generation || u.start != l.Until || l.After < x.compacted || l.bytes > u.free() {
+	if x.generation != l.from.Generation || u.start != l.Until || l.After < x.compacted || l.log.bytes > u.free() {
 		return
 	}
-	u.blocks = append(l.blocks, u.blocks...)
-	u.bytes += l.bytes
-	u.start = l.After
+	u.prepend(&l.log)
 }
 
 // setValue gives a row of the log its value if there is space for it.
 func (l *undoLog) setValue(it *Item) {
 	value := int64(len(it.Value))
-	if value > l.max/2-l.values || value > l.free() {
+	if value > l.max/undoValues-l.values || value > l.free() {
 		return
 	}
 	key := KeyString(it.Key)
-	for _, b := range l.newer(it.ModRevision) {
-		b.prepare()
+	blocks := l.newer(it.ModRevision)
+	for n, b := range blocks {
+		if !b.prepared.Load() {
+			continue // it takes time, and the read would have prepared a block of its revision
+		}
 		i := sort.Search(len(b.first), func(i int) bool { return b.key(i) >= key })
 		if i == len(b.first) || b.key(i) != key {
 			continue
@@ -108,9 +107,9 @@ func (l *undoLog) setValue(it *Item) {
 		if u.old != nil && u.old.ID() == it.ID() && !u.old.cached {
 			it.Key, it.slot = u.old.Key, -1
 			u.old = it
-			b.grow(value)
-			l.bytes += value
-			l.values += value
+			l.grow(b, value)
+			b.bare = min(b.bare, b.first[i])
+			l.bare = min(l.bare, len(l.blocks)-len(blocks)+n)
 		}
 		return
 	}

@@ -120,7 +120,7 @@ func (x *Index) CacheValues(items []*Item, epoch int64) {
 	if x.epoch != epoch {
 		return
 	}
-	cached, superseded := false, 0
+	cached, full, superseded := false, false, 0
 	for _, it := range items {
 		old, ok := x.tree.Get(KeyString(it.Key))
 		if !ok || old.ID() != it.ID() {
@@ -129,10 +129,10 @@ func (x *Index) CacheValues(items []*Item, epoch int64) {
 			}
 			continue
 		}
-		if !x.cache.fits(it) {
+		if full = full || !x.cache.fits(it); full && (superseded >= cacheOld || x.undo.free() <= 0) {
 			break
 		}
-		if old.cached {
+		if full || old.cached {
 			continue
 		}
 		it.Key, it.slot = old.Key, -1
