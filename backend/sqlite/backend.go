@@ -28,6 +28,7 @@ type Backend struct {
 	lock    *os.File
 	file    *pagesum.File // the database file, used to sync it concurrently with the writer
 	content content
+	logFile os.FileInfo // the log, nil if it could not be looked at
 
 	before   reached // before this start
 	settings backend.Settings
@@ -244,7 +245,8 @@ func (b *Backend) Close() error {
 // finishLog copies the log into the file at the end. The log of a file that was replaced must not stay beside the new
 // one.
 func (b *Backend) finishLog() {
-	if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
+	switch broken := b.broken.Load(); {
+	case broken == nil, errors.Is(*broken, errReplaced), errors.Is(*broken, errLogRemoved):
 		_, err := b.writer.run(markClosed)
 		if err == nil || isCode(err, sqlite3.ErrFull) {
 			_, err = b.copyLog(b.writer, "TRUNCATE")
@@ -268,7 +270,7 @@ func (b *Backend) release() error {
 	err := b.writer.close()
 	if b.writer != nil && err == nil {
 		switch broken := b.broken.Load(); {
-		case broken == nil:
+		case broken == nil, errors.Is(*broken, errLogRemoved):
 			err = b.note(b.owner())
 		case errors.Is(*broken, errReplaced): // so that an older copy shows
 			err = b.note(unknownPages)

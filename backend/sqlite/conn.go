@@ -60,11 +60,18 @@ func connect(path string, pragmas ...string) (*conn, error) {
 }
 
 // connect opens a connection to the database as it is configured, and runs pragmas on it. Package pagesum refuses to
-// open a file that has replaced the backend's.
+// open a file that has replaced the backend's; connect refuses another log.
 func (b *Backend) connect(pragmas ...string) (*conn, error) {
 	c, err := open(writableDSN(b.path, !b.cfg.NoPageChecksums), pragmas...)
 	if err != nil {
 		return nil, cmp.Or(b.checkPlace(), err)
+	}
+	if b.logFile == nil { // the first connection
+		return c, nil
+	}
+	_, err = c.queryInt("PRAGMA schema_version") // which opens the log
+	if err = cmp.Or(b.checkPlace(), err); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }

@@ -197,6 +197,11 @@ func (b *Backend) settleLog(ctx context.Context, n note) (filled, belongs bool, 
 	if n.foreign() && (errors.Is(err, ErrStaleLog) || filled && n.replaced(b.path)) {
 		return false, false, b.saveLog()
 	}
+	if err == nil && n.foreign() && filled && belongs {
+		b.log.Warn("another program wrote to the database file while a server had it open; the write-ahead log leads "+
+			"on from what is there, so the writes in it were applied: if you restored a copy, stop the server, move "+
+			"the log to another directory and restore the copy again", "path", b.path)
+	}
 	return filled, belongs, err
 }
 

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -15,8 +17,13 @@ var errReplaced = fmt.Errorf("%w: the database file that this server has open wa
 	"writes are refused: save what the server holds with 'etcdctl snapshot save' if it is needed, then restart to use "+
 	"what is at the path", backend.ErrUnavailable)
 
-// watchPlace checks until the backend closes that its file is still at its path, with its content. A file that is not
-// cannot be opened again, and commits to it would be lost with the process.
+// errLogRemoved is the same for a backend whose write-ahead log is no longer beside its file.
+var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that this server has open was replaced or "+
+	"removed, so further writes are refused, and its content is copied into the database file: restart when the "+
+	"server has reported that this is done", backend.ErrUnavailable)
+
+// watchPlace checks until the backend closes that its file and its log are still at their paths, and that the file has
+// its content. A file that is elsewhere cannot be opened again, and commits to it would be lost with the process.
 func (b *Backend) watchPlace() {
 	ticker := time.NewTicker(placePeriod)
 	defer ticker.Stop()
@@ -25,21 +32,72 @@ func (b *Backend) watchPlace() {
 		case <-b.closing:
 			return
 		case <-ticker.C:
-			if b.checkPlace() != nil || b.watchContent() != nil {
+		}
+		err := b.checkPlace()
+		switch broken := b.broken.Load(); {
+		case broken != nil && errors.Is(*broken, errLogRemoved):
+			if b.salvageLog() {
 				return
 			}
+		case err != nil, b.watchContent() != nil:
+			return
 		}
 	}
 }
 
-// checkPlace refuses all further writes if the file is not at its path.
+// checkPlace refuses all further writes if the file or its log is not at its path.
 func (b *Backend) checkPlace() error {
-	if at, err := b.file.At(b.path); at || err != nil {
-		return nil //nolint:nilerr // the path cannot be looked at now, which does not say that the file is gone
+	err := errReplaced
+	// A path that cannot be looked at now does not say that the file is gone.
+	if at, unknown := b.file.At(b.path); at || unknown != nil {
+		if b.logAt() {
+			return nil
+		}
+		err = errLogRemoved
 	}
-	err := fmt.Errorf("%w: %s", errReplaced, b.path)
+	err = fmt.Errorf("%w: %s", err, b.path)
 	if b.broken.CompareAndSwap(nil, &err) {
 		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	}
 	return err
+}
+
+// logAt reports whether the log is at its path, as far as can be told. It is the same file as long as the backend is
+// open.
+func (b *Backend) logAt() bool {
+	if b.logFile == nil {
+		return true
+	}
+	at, err := os.Stat(b.path + "-wal")
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	return os.SameFile(at, b.logFile)
+}
+
+// salvageLog copies a log that was removed into the file: only this process still has it open. It reports whether that
+// is done.
+func (b *Backend) salvageLog() (done bool) {
+	select {
+	case b.writerLock <- struct{}{}:
+	case <-b.closing:
+		return true // Close copies it
+	}
+	n, err := b.copyLog(b.writer, "PASSIVE")
+	b.releaseWriter()
+	switch {
+	case errors.Is(err, errOverwritten): // logged
+		return true
+	case err != nil:
+		b.log.Warn("cannot copy the removed write-ahead log into the database file yet", "path", b.path, "error", err)
+		return false
+	case len(n) != 3 || n[1] < 0 || n[1] != n[2]:
+		return false // a read needs an older state of the file
+	}
+	b.log.Info("copied the removed write-ahead log into the database file; restart to accept writes again",
+		"path", b.path)
+	if err := b.note(b.owner()); err != nil {
+		b.log.Warn("cannot note what the store has reached", "path", b.path, "error", err)
+	}
+	return true
 }

@@ -122,3 +122,75 @@ func TestReplacedDirectory(t *testing.T) {
 		}
 	}
 }
+
+// A server whose write-ahead log was replaced or removed acknowledges no more writes. It saves what the log has in the
+// file, so that not even a crash loses anything that was acknowledged.
+func TestRemovedLog(t *testing.T) {
+	for name, remove := range map[string]func(log string) error{
+		"removed": os.Remove,
+		"replaced": func(log string) error {
+			return errors.Join(os.Rename(log, log+"2"), os.WriteFile(log, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "db")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a")
+			for range cap(b.readers) { // which opens all connections
+				if _, err := list(t, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := remove(path + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+			keys := 1
+			began := time.Now()
+			err := write(b, "b", nil)
+			for ; err == nil && time.Since(began) < time.Minute; err = write(b, "b", nil) {
+				keys = 2
+			}
+			if !errors.Is(err, errLogRemoved) {
+				t.Fatalf("write: %v", err)
+			}
+			acknowledged := revision(t, b)
+			saved := func() bool {
+				row, known := clockOfFile(path, true)
+				return known && row.revision == acknowledged
+			}
+			for ctx := t.Context(); !saved() && ctx.Err() == nil && time.Since(began) < time.Minute; {
+				if rows, err := list(t, b); err != nil || len(rows) != keys {
+					t.Fatalf("%d keys can be read, %v", len(rows), err)
+				}
+			}
+			crashed := filepath.Join(t.TempDir(), "db")
+			file, err := os.ReadFile(path)
+			if err := errors.Join(err, os.WriteFile(crashed, file, 0o600), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{crashed, path} {
+				b := openTest(t, Config{Path: path})
+				if rows, err := list(t, b); err != nil || len(rows) != keys || revision(t, b) != acknowledged {
+					t.Errorf("%d keys at revision %d, %v; acknowledged: %d", len(rows), revision(t, b), err,
+						acknowledged)
+				}
+			}
+		})
+	}
+}
+
+// A connection that opens only after the log was replaced must not read the new one.
+func TestRemovedLogBeforeRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	writeKeys(t, b, "a")
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.connect(); !errors.Is(err, errLogRemoved) {
+		t.Errorf("connect: %v", err)
+	}
+	if err := write(b, "b", nil); !errors.Is(err, errLogRemoved) {
+		t.Errorf("write: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -157,6 +158,9 @@ func (b *Backend) load() error {
 	b.settings.MaxRevision = lastRevision
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
+	}
+	if b.logFile, err = os.Stat(b.path + "-wal"); err != nil {
+		b.log.Warn("cannot notice a removal of the write-ahead log", "path", b.path, "error", err)
 	}
 	b.windowRows = windowRows
 	b.writerLock = make(chan struct{}, 1)
