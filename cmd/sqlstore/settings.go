@@ -115,9 +115,14 @@ func valueOf(node *yaml.Node) string {
 	return node.Value
 }
 
-// given returns the flags that the command line sets.
+// given returns the flags that the command line sets. An empty value, as of a variable of a shell that is missing, does
+// not hide what a variable or the file says.
 func given(f *pflag.FlagSet) map[string]bool {
 	set := map[string]bool{}
-	f.Visit(func(fl *pflag.Flag) { set[fl.Name] = true })
+	f.Visit(func(fl *pflag.Flag) {
+		if value := fl.Value.String(); value != "" && value != "[]" || !ignoresEmpty(fl) {
+			set[fl.Name] = true
+		}
+	})
 	return set
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/otlp"
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // read sets the flags of serve from all three sources.
@@ -92,18 +93,31 @@ func TestTracingSettings(t *testing.T) {
 	}
 }
 
-// As in etcd, an empty variable is one that is not set: it must not switch anything off that the file switches on.
+// An empty variable or flag must not switch anything off that the file switches on.
 func TestEmptyVariables(t *testing.T) {
-	file := "trusted-ca-file: ca.pem\nname: n\nclient-cert-auth: true\nmax-txn-ops: 7\n"
-	s, err := read(t, nil, map[string]string{
-		"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "",
-		"SQLSTORE_MAX_TXN_OPS": "",
-	}, file)
-	if err != nil {
-		t.Fatal(err)
+	file := "trusted-ca-file: ca.pem\nname: n\nclient-cert-auth: true\nmax-txn-ops: 7\ncors: [https://a]\n"
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+	}{
+		"variables": {env: map[string]string{
+			"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "",
+			"SQLSTORE_MAX_TXN_OPS": "", "SQLSTORE_CORS": "",
+		}},
+		"flags": {args: []string{"--trusted-ca-file", "", "--name=", "--cors", ""}},
+	} {
+		s, err := read(t, c.args, c.env, file)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c := s.config; c.TLS.TrustedCA != "ca.pem" || c.Name != "n" || !c.TLS.RequireClientCert ||
+			c.MaxTxnOps != 7 || !slices.Equal(c.CORS, []string{"https://a"}) {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
-	if c := s.config; c.TLS.TrustedCA != "ca.pem" || c.Name != "n" || !c.TLS.RequireClientCert || c.MaxTxnOps != 7 {
-		t.Errorf("%+v", c)
+	s, err := read(t, []string{"--name", ""}, map[string]string{"SQLSTORE_NAME": "v"}, file)
+	if err != nil || s.config.Name != "v" {
+		t.Errorf("a variable behind an empty flag: %+v, %v", s, err)
 	}
 }
 
@@ -185,6 +199,7 @@ func TestEverySettingHasAllThreeForms(t *testing.T) {
 }
 
 func TestRefusedSettings(t *testing.T) {
+	setting.UseFlags(flagOf)
 	for name, c := range map[string]struct {
 		args []string
 		env  map[string]string
