@@ -25,23 +25,14 @@ func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error
 		return h.sum, nil
 	}
 	rows, err := x.Hashed(ctx, revision)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = h.rows(ctx, rows)
 	}
-	var sums [parts]hasher
-	if err := rows.Parts(ctx, parts, func(part int, d *backend.Digested) error {
-		return sums[part].digested(d)
-	}); err != nil {
-		return 0, err
-	}
-	for i := range sums {
-		h.append(sums[i].sum, sums[i].size)
-	}
-	return h.sum, nil
+	return h.sum, err
 }
 
 // Hash returns the hash that etcd returns for the file that [Write] writes, without the remaining TTL of leases. It
-// covers all buckets, in the order of their names. Errors: those of x.Rows.
+// covers all buckets, in the order of their names. Errors: those of x.Exported and [store.Hashed.Parts].
 func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 	all := metadata(x)
 	slices.SortFunc(all, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
@@ -55,7 +46,11 @@ func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 			}
 		}
 		if bytes.Equal(bucket, bucketKey) {
-			if err := x.Rows(ctx, h.row); err != nil {
+			rows, err := x.Exported(ctx)
+			if err == nil {
+				err = h.rows(ctx, rows)
+			}
+			if err != nil {
 				return 0, err
 			}
 		}
@@ -79,6 +74,20 @@ func (h *hasher) add(b []byte) {
 func (h *hasher) append(tail uint32, size int64) {
 	h.sum = backend.AppendCRC(h.sum, tail, size)
 	h.size += size
+}
+
+// rows continues with rows, of which it reads several parts at a time.
+func (h *hasher) rows(ctx context.Context, rows *store.Hashed) error {
+	var sums [parts]hasher
+	if err := rows.Parts(ctx, parts, func(part int, d *backend.Digested) error {
+		return sums[part].digested(d)
+	}); err != nil {
+		return err
+	}
+	for i := range sums {
+		h.append(sums[i].sum, sums[i].size)
+	}
+	return nil
 }
 
 func (h *hasher) row(r backend.Row) error {

@@ -2,9 +2,17 @@ package snapshot_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
@@ -45,8 +53,57 @@ func TestHashKV(t *testing.T) {
 						want)
 				}
 			}
+			if got, want := fileHashes(t, s); got != want {
+				t.Errorf("the file's hash is %08x, want %08x", got, want)
+			}
 		})
 	}
+}
+
+// fileHashes returns the hash of the store's file, and what etcd computes for the file.
+func fileHashes(t *testing.T, s *store.Store) (got, want uint32) {
+	t.Helper()
+	x, err := s.Export(auth.With(t.Context(), auth.Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	got, err = snapshot.Hash(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := snapshot.Write(t.Context(), x, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(file)
+	path := filepath.Join(t.TempDir(), "db")
+	if err = errors.Join(err, file.Close(), os.WriteFile(path, data[:len(data)-sha256.Size], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	if err := db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			h.Write(name)
+			return b.ForEach(func(k, v []byte) error {
+				switch string(k) {
+				case "consistent_index", "term", "storageVersion":
+				default:
+					h.Write(k)
+					h.Write(v)
+				}
+				return nil
+			})
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return got, h.Sum32()
 }
 
 // change writes a random transaction. A few of them delete all keys.

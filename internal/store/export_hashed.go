@@ -15,17 +15,25 @@ import (
 // CompactRevision returns the compacted revision as etcd counts it: -1 before the first compaction.
 func (x *Export) CompactRevision() int64 { return index.EtcdCompacted(x.Compacted) }
 
-// Hashed are the rows of which etcd's HashKV(revision) is the hash: all rows above the compacted revision, up to
-// revision, and those at or below the compacted revision that are still the newest of their key at revision. If no key
-// exists at revision, etcd hashes all keys that existed at the compacted revision, and so do these rows.
+// Hashed are rows of an export, of whose values only digests are read.
 type Hashed struct {
-	x        *Export
-	revision int64
-	dead     *superseded
+	x          *Export
+	revision   int64
+	dead       *superseded
+	tombstones int64 // those up to this revision are left out
 }
 
-// Hashed returns the rows to hash for a revision. They can be read until x is closed. Errors: [ErrCompacted] and
-// [ErrFutureRevision] for a revision that cannot be read, those of [Export.Rows].
+// Exported returns the rows of [Export.Rows]. They can be read until x is closed. Errors: those of [Export.Rows].
+func (x *Export) Exported(ctx context.Context) (*Hashed, error) {
+	dead, err := x.superseded(ctx, 0, x.Compacted)
+	return &Hashed{x, x.Revision, dead, x.Compacted - 1}, err
+}
+
+// Hashed returns the rows of which etcd's HashKV(revision) is the hash: all rows above the compacted revision, up to
+// revision, and those at or below the compacted revision that are still the newest of their key at revision. If no key
+// exists at revision, etcd hashes all keys that existed at the compacted revision, and so do these rows. They can be
+// read until x is closed. Errors: [ErrCompacted] and [ErrFutureRevision] for a revision that cannot be read, those of
+// [Export.Rows].
 func (x *Export) Hashed(ctx context.Context, revision int64) (*Hashed, error) {
 	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
 		return nil, err
@@ -35,7 +43,7 @@ func (x *Export) Hashed(ctx context.Context, revision int64) (*Hashed, error) {
 		return nil, err
 	}
 	dead, err := x.superseded(ctx, 0, at)
-	return &Hashed{x, revision, dead}, err
+	return &Hashed{x, revision, dead, x.Compacted}, err
 }
 
 // hashedAt returns the revision at which rows at or below the compacted revision must be the newest of their key.
@@ -125,7 +133,7 @@ func (h *Hashed) part(
 		}
 		for i := range part.Rows {
 			d := &part.Rows[i]
-			if gone.next(&d.Row) || d.Row.Deleted && d.Row.ModRevision <= h.x.Compacted {
+			if gone.next(&d.Row) || d.Row.Deleted && d.Row.ModRevision <= h.tombstones {
 				continue
 			}
 			if err := f(d); err != nil {
