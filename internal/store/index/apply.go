@@ -69,7 +69,8 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	}
 	x.inParts(len(items), func(i int) { x.attach(items[i]) })
 	bytes := bytesOf(items)
-	undo := newUndoLog(x.rev, x.cache.max)
+	began := x.rev
+	undo := newUndoLog(began, x.cache.max)
 	for i, it := range items {
 		undo.add(&it.Row, before[i])
 		undo.trim(0)
@@ -77,7 +78,7 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.mu.Lock()
 	x.tree = state
 	x.move(rev, compacted, bytes)
-	x.undo.append(&undo, x.compacted)
+	x.undo.append(&undo, began, x.compacted)
 	x.mu.Unlock()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()

@@ -336,3 +336,21 @@ func TestStaleUndoLoad(t *testing.T) {
 		t.Error("a compacted revision is unknown")
 	}
 }
+
+// Of a batch that is larger than the log, the end is known.
+func TestUndoLogOfHugeBatch(t *testing.T) {
+	h := newHistory(loaded(0), 6, 50)
+	h.batch(100, 1)
+	before := h.rev
+	h.batch(6000, 1)
+	start := h.x.undo.start
+	if start <= before || start >= h.rev {
+		t.Fatalf("after a batch from revision %d to %d, the log begins at %d", before, h.rev, start)
+	}
+	h.check(t, start, 300)
+	for _, rev := range []int64{before - 10, before, start - 1} {
+		if _, ok := h.x.CountOld(rev, h.x.epoch, Span{Open: true}); ok {
+			t.Errorf("revision %d was counted", rev)
+		}
+	}
+}

@@ -126,13 +126,17 @@ func (l *undoLog) commit(compacted int64) {
 	l.trim(compacted)
 }
 
-// append adds the log of a batch, which follows l.
-func (l *undoLog) append(batch *undoLog, compacted int64) {
-	l.seal()
+// append adds the log of a batch, which began at revision rev, where l ends.
+func (l *undoLog) append(batch *undoLog, rev, compacted int64) {
 	batch.seal()
-	l.blocks = append(l.blocks, batch.blocks...)
-	l.bytes += batch.bytes
-	l.values += batch.values
+	if batch.start > rev { // it has lost its beginning, and all before with it
+		*l = *batch
+	} else {
+		l.seal()
+		l.blocks = append(l.blocks, batch.blocks...)
+		l.bytes += batch.bytes
+		l.values += batch.values
+	}
 	l.trim(compacted)
 }
 
