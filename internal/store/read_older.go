@@ -116,9 +116,13 @@ func (o *older) load(rev int64) (tooFar int64, err error) {
 	if l == nil {
 		return 0, nil
 	}
-	for after := rev; after < l.Until; {
-		if !l.Fits() {
+	for after := rev; ; {
+		switch {
+		case !l.Fits():
 			return rev, nil
+		case after >= l.Until:
+			s.index.Prepend(l)
+			return 0, nil
 		}
 		h, err := s.backend.History(s.ctx, backend.HistoryQuery{
 			After: after, Until: l.Until, Limit: olderChunk, Bytes: olderBytes, KeysOnly: true, WithPrev: true,
@@ -144,6 +148,4 @@ func (o *older) load(rev int64) (tooFar int64, err error) {
 		}
 		after = h.Through
 	}
-	s.index.Prepend(l)
-	return 0, nil
 }

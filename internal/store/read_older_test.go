@@ -159,12 +159,18 @@ func TestOlderReadsAfterAStart(t *testing.T) {
 
 // Changes that do not fit into memory are not loaded again and again.
 func TestChangesTooFarBack(t *testing.T) {
+	for _, changes := range []int{11, 20} { // of the eleven, only the last part does not fit
+		t.Run(fmt.Sprint(changes), func(t *testing.T) { testTooFarBack(t, changes) })
+	}
+}
+
+func testTooFarBack(t *testing.T, changes int) {
 	b := openSQLite(t)
 	before := openStore(t, b, Config{})
 	eventually(t, "the index is complete", before.index.Complete)
 	old := put(t, before, "k", "")
 	long := strings.Repeat("k", 100_000)
-	for range 20 {
+	for range changes {
 		put(t, before, long, "")
 	}
 	if err := before.Close(); err != nil {
