@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -236,23 +235,6 @@ func (c *Config) OnPostgres() bool {
 
 // Temporary reports whether the store is removed when its server closes.
 func (c *Config) Temporary() bool { return c.Datastore == "" && c.DataDir == "" }
-
-// snapshotDir returns where snapshots are made: the database's directory if the system's temporary one cannot be
-// written, as in a container whose only writable directory is the database's; "" is the system's.
-func (c *Config) snapshotDir() string {
-	if c.OnPostgres() || c.Temporary() {
-		return ""
-	}
-	if f, err := os.CreateTemp("", "sqlstore-"); err == nil {
-		_ = errors.Join(f.Close(), os.Remove(f.Name()))
-		return ""
-	}
-	path, err := c.file()
-	if err != nil {
-		return ""
-	}
-	return filepath.Dir(path)
-}
 
 // datastoreForm ends the errors for a malformed datastore.
 const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +

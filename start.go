@@ -308,7 +308,6 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		// Tests use temporary stores and may start a hundred of them in one process. With 512 goroutines each that
 		// would be 50,000.
 		NoWorkers: cfg.Temporary(),
-		TempDir:   cfg.snapshotDir(),
 		// there are no peers, but etcd's tools expect URLs
 		Name: cfg.Name, ClientURLs: s.advertised, PeerURLs: s.advertised,
 		Version:         EtcdVersion,

@@ -1,6 +1,9 @@
 package etcdshim
 
-import "github.com/sqlstore/sqlstore/internal/store"
+import (
+	"github.com/sqlstore/sqlstore/internal/snapshot"
+	"github.com/sqlstore/sqlstore/internal/store"
+)
 
 // reply is an answer that encodes itself: write must fill exactly size bytes, with the result of proto.Marshal.
 type reply interface {
@@ -211,4 +214,20 @@ func (r *watchReply) write(w *writer) {
 	w.bool(tag3Int, r.created)
 	w.int(tag2Int, r.watch)
 	w.header(r.id, r.revision)
+}
+
+// snapshotReply is a SnapshotResponse.
+type snapshotReply struct {
+	remaining int64
+	blob      []byte
+}
+
+func (r *snapshotReply) size() int {
+	return sizeInt(r.remaining) + sizeBytes(len(r.blob)) + sizeBytes(len(snapshot.StorageVersion))
+}
+
+func (r *snapshotReply) write(w *writer) {
+	w.string(tag4Bytes, snapshot.StorageVersion)
+	w.bytes(tag3Bytes, r.blob)
+	w.int(tag2Int, r.remaining)
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sqlstore/sqlstore/internal/snapshot"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -120,6 +121,7 @@ func TestRepliesAreWhatProtobufWrites(t *testing.T) {
 		del := deleteReply{id, &store.DeleteResult{Deleted: r.number(), Prev: r.rows(), Revision: r.number()}}
 		txn := txnReply{id, r.txnResult(4)}
 		watch := r.watchReply(id)
+		part := snapshotReply{r.number(), r.data()}
 		for _, pair := range []struct {
 			reply reply
 			want  proto.Message
@@ -130,6 +132,9 @@ func TestRepliesAreWhatProtobufWrites(t *testing.T) {
 			{&del, del.proto()},
 			{&txn, txn.proto()},
 			{watch, watch.proto()},
+			{&part, &pb.SnapshotResponse{
+				RemainingBytes: uint64(part.remaining), Blob: part.blob, Version: snapshot.StorageVersion,
+			}},
 		} {
 			want, err := proto.Marshal(pair.want)
 			if err != nil {

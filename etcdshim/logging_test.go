@@ -88,7 +88,7 @@ func TestMaintenanceIsLogged(t *testing.T) {
 	}
 	text := log.String()
 	for _, want := range []string{
-		`"defragmentation started"`, `"defragmentation done"`, `"snapshot started"`, `"snapshot complete, sending it"`,
+		`"defragmentation started"`, `"defragmentation done"`, `"snapshot started"`,
 		`"snapshot sent"`,
 	} {
 		_, rest, found := strings.Cut(text, want)

@@ -2,11 +2,6 @@ package etcdshim
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -35,7 +30,6 @@ type maintenance struct {
 	engine  *store.Store
 	id      *identities
 	version string
-	tempDir string
 	// noLeader is that of Options.
 	noLeader                    func() <-chan struct{}
 	snapshots                   *snapshots
@@ -190,106 +184,4 @@ func validateDowngrade(version string) error {
 		return rpctypes.ErrGRPCInvalidDowngradeTargetVersion
 	}
 	return nil
-}
-
-const snapshotChunk = 64 << 10
-
-// Snapshot sends a file in etcd's own format, then its checksum in a separate message.
-func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
-	ctx := stream.Context()
-	if err := s.engine.CheckAdmin(ctx); err != nil {
-		return statusError(ctx, err)
-	}
-	if err := s.snapshots.acquire(ctx); err != nil {
-		return statusError(ctx, err)
-	}
-	began := time.Now()
-	log := s.snapshotting.begin("snapshot started")
-	file, err := s.makeSnapshot(ctx)
-	if err != nil {
-		s.snapshots.release()
-		log.Warn("snapshot failed", "error", err)
-		return statusError(ctx, err)
-	}
-	log.Info("snapshot complete, sending it", "bytes", file.Size, "took", time.Since(began))
-	progress := &progress{log: log, size: file.Size, last: time.Now()}
-	x := s.snapshots.send()
-	sent := make(chan error, 1)
-	go func() { // only the end of the call ends the send of a message that the client does not receive
-		defer s.snapshots.release()
-		defer x.done()
-		defer file.Close()
-		sent <- sendSnapshot(file, stream, func(n int) {
-			x.advance(n)
-			progress.advance(n)
-		})
-	}()
-	select {
-	case err = <-sent:
-	case <-x.cut:
-		log.Warn("snapshot cut off: its client reads too slowly", "after", time.Since(began))
-		cutHTTP(ctx)
-		return errSnapshotSlow
-	}
-	if err != nil {
-		log.Warn("snapshot not sent", "error", err, "took", time.Since(began))
-		return statusError(ctx, err)
-	}
-	log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
-	return nil
-}
-
-// progressPeriod is how often the progress of sending a snapshot is logged.
-const progressPeriod = 10 * time.Second
-
-// progress logs how much of a snapshot has been sent.
-type progress struct {
-	log        *slog.Logger
-	size, sent int64
-	last       time.Time
-}
-
-func (p *progress) advance(n int) {
-	p.sent += int64(n)
-	if now := time.Now(); now.Sub(p.last) >= progressPeriod {
-		p.last = now
-		p.log.Info("sending snapshot", "sent-bytes", p.sent, "bytes", p.size)
-	}
-}
-
-func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, advance func(int)) error {
-	for left := file.Size - sha256.Size; ; {
-		// The message is sent after Send returns, so each needs its own buffer.
-		chunk := make([]byte, min(snapshotChunk, max(left, sha256.Size)))
-		n, err := io.ReadFull(file, chunk)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read snapshot: %w", err)
-		}
-		left = max(0, left-int64(n))
-		if err := stream.Send(&pb.SnapshotResponse{
-			RemainingBytes: uint64(left), Blob: chunk[:n],
-			Version: snapshot.StorageVersion,
-		}); err != nil {
-			return err
-		}
-		advance(n)
-	}
-}
-
-func (s *maintenance) makeSnapshot(ctx context.Context) (*snapshot.File, error) {
-	select {
-	case s.snapshots.making <- struct{}{}:
-		defer func() { <-s.snapshots.making }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	x, err := s.engine.Export(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	return snapshot.Write(ctx, x, s.tempDir)
 }

@@ -161,7 +161,7 @@ func TestAlarm(t *testing.T) {
 
 // A snapshot is a bbolt file with etcd's rows in it, and its checksum after it.
 func TestSnapshot(t *testing.T) {
-	s := serve(t, Options{TempDir: t.TempDir()}, store.Config{})
+	s := serve(t, Options{}, store.Config{})
 	ctx := t.Context()
 	for i := range 50 {
 		s.put(t, fmt.Sprintf("k%02d", i), "old")

@@ -67,10 +67,6 @@ type Options struct {
 
 	// Logger receives what an operator should know. Default: no log.
 	Logger *slog.Logger
-	// TempDir is where Maintenance.Snapshot makes its file. Default: the system's. The file may be as large as the
-	// database, and there may be four at a time. If the system allows, the file has no name, so that a crash leaves
-	// nothing behind.
-	TempDir string
 
 	streamTimeout time.Duration // see the constant
 }

@@ -92,7 +92,7 @@ func services(
 	}
 	leases := &lease{engine: s, id: id, stopping: stopping, callers: who, audit: log}
 	maintain := &maintenance{
-		engine: s, id: id, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
+		engine: s, id: id, version: o.Version, noLeader: o.NoLeader,
 		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),
 	}
 	members, users := newCluster(id, o, s), &authentication{engine: s, id: id, authn: o.Authenticator}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// mostSnapshots is the maximum number of concurrent snapshots: each has a file that may be as large as the
-	// database.
+	// mostSnapshots is the maximum number of concurrent snapshots: each reads the whole database, and rows that it
+	// covers are not purged before it ends.
 	mostSnapshots = 4
 	// snapshotProgress is how much a client must read within the time limit to count as making progress.
 	snapshotProgress = 256 << 10
@@ -23,12 +23,11 @@ const (
 )
 
 var errSnapshotSlow = status.Error(codes.ResourceExhausted,
-	"etcdserver: the snapshot was taken too slowly, and its room is needed: try again")
+	"etcdserver: the client read the snapshot too slowly, and others wait for one: try again")
 
-// snapshots limits those that are made and sent. A client that makes no progress gives way to those that wait.
+// snapshots limits those that are sent. A client that makes no progress gives way to those that wait.
 type snapshots struct {
-	making chan struct{} // one at a time uses the disk
-	slots  chan struct{}
+	slots chan struct{}
 
 	mu   sync.Mutex
 	sent []*sending
@@ -47,7 +46,7 @@ type sending struct {
 }
 
 func newSnapshots() *snapshots {
-	return &snapshots{making: make(chan struct{}, 1), slots: make(chan struct{}, mostSnapshots)}
+	return &snapshots{slots: make(chan struct{}, mostSnapshots)}
 }
 
 // acquire waits for a free slot.

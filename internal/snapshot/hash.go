@@ -31,11 +31,10 @@ func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error
 	return h.sum, err
 }
 
-// Hash returns the hash that etcd returns for the file that [Write] writes, without the remaining TTL of leases. It
+// Hash returns the hash that etcd returns for the [Snapshot] of x, without the remaining TTL of leases. It
 // covers all buckets, in the order of their names. Errors: those of x.Exported and [store.Hashed.Parts].
 func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 	all := metadata(x)
-	slices.SortFunc(all, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
 	var h hasher
 	for _, bucket := range slices.SortedFunc(slices.Values(buckets), bytes.Compare) {
 		h.add(bucket)

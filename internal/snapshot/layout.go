@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -33,7 +36,7 @@ type pair struct {
 	unhashed bool
 }
 
-// metadata returns all entries except those of the rows.
+// metadata returns all entries except those of the rows, in the order of their buckets and keys.
 func metadata(x *store.Export) []pair {
 	pairs := []pair{
 		{bucket: bucketMeta, key: []byte("consistent_index"), value: number(x.Revision), unhashed: true},
@@ -60,12 +63,19 @@ func metadata(x *store.Export) []pair {
 		alarm := appendInt(appendInt(nil, fieldMember, int64(a.Member)), fieldAlarm, int64(a.Kind))
 		pairs = append(pairs, pair{bucket: bucketAlarm, key: alarm, value: []byte{}})
 	}
-	return append(pairs, users(x.Auth)...)
+	pairs = append(pairs, users(x.Auth)...)
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(bytes.Compare(a.bucket, b.bucket), bytes.Compare(a.key, b.key))
+	})
+	return pairs
 }
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// appendRevision appends the key that a row has in etcd's file.
+// revisionSize is the greatest size of the key that a row has in etcd's file.
+const revisionSize = 8 + 1 + 8 + 1
+
+// appendRevision appends that key.
 func appendRevision(b []byte, id backend.RowID, tombstone bool) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(id.ModRevision))
 	b = append(b, '_')

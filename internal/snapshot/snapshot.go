@@ -2,172 +2,157 @@
 // computes the hashes that etcd computes of such a file. Revisions, leases, alarms, users and roles are preserved,
 // so that you can move to etcd.
 //
+// The file is a stream: neither the store nor the file is in memory or in another file. Its first page names the last
+// one, so that the rows' sizes are read first.
+//
 // Rows superseded at or below the compacted revision are omitted, and the file says that the compaction up to there is
 // finished: otherwise an etcd restored from it would fall back behind a compacted last revision.
 package snapshot
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-
-	"go.etcd.io/bbolt"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// batchBytes is how much is written to the file before bbolt commits; it limits the memory of a snapshot.
-const batchBytes = 8 << 20
+// errOtherRows means that the rows read differ in size from their digests.
+var errOtherRows = errors.New("the rows do not have the sizes that the database states for them: check the database")
 
-// File is a finished snapshot: the bytes of the bbolt file followed by their sha256, readable once. Close removes it.
-type File struct {
-	io.Reader
-	// Size is the total number of bytes that Read returns.
+// Snapshot is a file that can be written.
+type Snapshot struct {
+	// Size is its size in bytes.
 	Size int64
-	file *unnamed
+
+	x    *store.Export
+	rows *store.Hashed
+	// parts is how many parts the rows are measured in. No page has rows of two.
+	parts int
+	keys  fill   // the pages of the rows
+	pairs []pair // of the other buckets
 }
 
-// Close removes the file.
-func (f *File) Close() error { return f.file.Close() }
-
-// unnamed is a temporary file without a name, so that the system frees it however the process ends. On systems that
-// cannot remove an open file, Close does it.
-type unnamed struct {
-	*os.File
-	dir string
-}
-
-func (u *unnamed) Close() error { return errors.Join(u.File.Close(), os.RemoveAll(u.dir)) }
-
-// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's temporary directory).
-// Errors: those of x.Rows and of the file system.
-func Write(ctx context.Context, x *store.Export, parent string) (*File, error) {
-	file, db, err := create(parent)
-	if err != nil {
+// New measures the file of what x has pinned. Errors: those of x.Exported and [store.Hashed.Parts].
+func New(ctx context.Context, x *store.Export) (*Snapshot, error) {
+	s := &Snapshot{x: x, pairs: metadata(x), parts: int(min(2+x.Revision/smallPart, parts))}
+	if err := s.measure(ctx); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	err = write(ctx, x, db)
-	var info os.FileInfo
-	if err == nil {
-		info, err = file.Stat()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("snapshot: %w", errors.Join(err, file.Close()))
-	}
-	sum := sha256.New()
-	return &File{
-		Reader: io.MultiReader(io.TeeReader(file, sum), &sumReader{sum: sum.Sum}),
-		Size:   info.Size() + sha256.Size, file: file,
-	}, nil
+	root, err := s.buckets(&pages{w: io.Discard, next: firstPage}, s.skipRows)
+	s.Size = (root + 1) * pageSize
+	return s, err
 }
 
-// create makes a database in a file, and a handle to read that file.
-func create(parent string) (_ *unnamed, _ *bbolt.DB, err error) {
-	dir, err := os.MkdirTemp(parent, "sqlstore-snapshot-")
-	if err != nil {
-		return nil, nil, err
-	}
-	path := filepath.Join(dir, "db")
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
-	}
-	_ = os.RemoveAll(dir) // if not now, then in Close
-	return &unnamed{file, dir}, db, nil
-}
+// smallPart is how many revisions a part has at least: with too few, pages stay empty.
+const smallPart = 64
 
-// sumReader appends a checksum that is complete only after everything before it has been read.
-type sumReader struct {
-	sum  func([]byte) []byte
-	left []byte
-}
-
-func (r *sumReader) Read(p []byte) (int, error) {
-	if r.sum != nil {
-		r.left, r.sum = r.sum(nil), nil
-	}
-	if len(r.left) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.left)
-	r.left = r.left[n:]
-	return n, nil
-}
-
-// write writes everything, and closes the database.
-func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
-	w := &writer{db: db}
-	defer func() {
-		if w.tx != nil {
-			_ = w.tx.Rollback() // the file is discarded
-		}
-		if e := db.Close(); err == nil {
-			err = e
-		}
-	}()
-	if err := w.begin(); err != nil {
+// measure finds how many pages the rows need.
+func (s *Snapshot) measure(ctx context.Context) (err error) {
+	if s.rows, err = s.x.Exported(ctx); err != nil {
 		return err
 	}
-	for _, name := range buckets {
-		if _, err := w.tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	for _, p := range metadata(x) {
-		if err := w.put(p.bucket, p.key, append(p.value, p.rest...)); err != nil {
-			return err
-		}
-	}
-	if err := x.Rows(ctx, w.row); err != nil {
-		return err
-	}
-	return w.end()
-}
-
-// writer puts pairs into the file, and commits in between.
-type writer struct {
-	db    *bbolt.DB
-	tx    *bbolt.Tx
-	bytes int
-}
-
-func (w *writer) begin() (err error) {
-	w.tx, err = w.db.Begin(true)
-	w.bytes = 0
-	return err
-}
-
-func (w *writer) end() error {
-	err := w.tx.Commit()
-	w.tx = nil
-	return err
-}
-
-func (w *writer) put(bucket, key, value []byte) error {
-	b := w.tx.Bucket(bucket)
-	b.FillPercent = 0.9 // keys arrive in order
-	return b.Put(key, value)
-}
-
-func (w *writer) row(r backend.Row) error {
-	value := appendRow(nil, &r)
-	if err := w.put(bucketKey, appendRevision(nil, r.ID(), r.Deleted), value); err != nil {
-		return err
-	}
-	if w.bytes += len(value); w.bytes < batchBytes {
+	fills := make([]fill, s.parts)
+	buffers := make([][]byte, s.parts)
+	if err := s.rows.Parts(ctx, s.parts, func(part int, d *backend.Digested) error {
+		b := appendRevision(buffers[part][:0], d.Row.ID(), d.Row.Deleted)
+		buffers[part] = appendTail(appendHead(b, &d.Row, d.Digest.Size), &d.Row)
+		fills[part].add(int64(len(buffers[part])) + d.Digest.Size)
 		return nil
-	}
-	if err := w.end(); err != nil {
+	}); err != nil {
 		return err
 	}
-	return w.begin()
+	for i := range fills {
+		fills[i].end()
+		s.keys.leaves += fills[i].leaves
+		s.keys.pages += fills[i].pages
+	}
+	return nil
+}
+
+// firstPage is the first page of the buckets.
+const firstPage = 3
+
+// Write writes the file. x must still be open. Errors: w's, those of [store.Export.Rows].
+func (s *Snapshot) Write(ctx context.Context, w io.Writer) error {
+	p := &pages{w: w}
+	root := s.Size/pageSize - 1
+	err := p.begin(root, root+1)
+	if err == nil {
+		var last int64
+		last, err = s.buckets(p, func(p *pages) (int64, error) { return s.writeRows(ctx, p) })
+		if err == nil && last != root {
+			err = errOtherRows
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return nil
+}
+
+// buckets writes all buckets, those of the rows with the function rows. It returns the page that names them, which is
+// the last one.
+func (s *Snapshot) buckets(p *pages, rows func(*pages) (root int64, err error)) (int64, error) {
+	names := &tree{pages: p}
+	for _, bucket := range slices.SortedFunc(slices.Values(buckets), bytes.Compare) {
+		var root int64
+		var err error
+		if bytes.Equal(bucket, bucketKey) {
+			root, err = rows(p)
+		} else {
+			root, err = s.bucket(p, bucket)
+		}
+		if err == nil {
+			err = names.add(bucket, bucketValue(root), bucketEntry)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return names.end()
+}
+
+// bucket writes one of the other buckets.
+func (s *Snapshot) bucket(p *pages, name []byte) (root int64, err error) {
+	t := &tree{pages: p}
+	for _, e := range s.pairs {
+		if !bytes.Equal(e.bucket, name) {
+			continue
+		}
+		if err := t.add(e.key, append(e.value, e.rest...), 0); err != nil {
+			return 0, err
+		}
+	}
+	return t.end()
+}
+
+// skipRows leaves out the pages of the rows. It returns any root, if there is one.
+func (s *Snapshot) skipRows(p *pages) (root int64, err error) {
+	p.next += s.keys.pages + branches(s.keys.leaves)
+	return min(s.keys.leaves, 1), nil
+}
+
+// writeRows writes the rows.
+func (s *Snapshot) writeRows(ctx context.Context, p *pages) (root int64, err error) {
+	t := &tree{pages: p}
+	var key, value []byte
+	for i := range s.parts {
+		after, until := s.rows.Revisions(s.parts, i)
+		if err := s.x.RowsBetween(ctx, after, until, func(r backend.Row) error {
+			key = appendRevision(key[:0], r.ID(), r.Deleted)
+			value = appendRow(value[:0], &r)
+			return t.add(key, value, 0)
+		}); err != nil {
+			return 0, err
+		}
+		if err := t.endLeaf(); err != nil {
+			return 0, err
+		}
+	}
+	return t.end()
 }

@@ -71,16 +71,29 @@ const hashReaders = 2
 // parts are read concurrently. n must be 2 or more. f must not keep the row after it returns. Errors: those of
 // [Export.Rows].
 func (h *Hashed) Parts(ctx context.Context, n int, f func(part int, d *backend.Digested) error) error {
-	middle := min(max(h.x.Compacted, 0), h.revision)
 	// The rows above the compacted revision tell which of the others they supersede.
-	below := partsBelow(middle, h.revision, n)
-	if err := h.span(ctx, middle, h.revision, n-below, func(i int, d *backend.Digested) error {
-		return f(below+i, d)
-	}); err != nil {
+	_, below := h.divided(n)
+	if err := h.read(ctx, below, n, n, f); err != nil {
 		return err
 	}
 	h.dead.learned()
-	return h.span(ctx, 0, middle, below, f)
+	return h.read(ctx, 0, below, n, f)
+}
+
+// Revisions returns the revisions of a part of [Hashed.Parts]: those above after, up to until.
+func (h *Hashed) Revisions(n, part int) (after, until int64) {
+	middle, below := h.divided(n)
+	if part < below {
+		return fraction(middle, part, below), fraction(middle, part+1, below)
+	}
+	all := h.revision - middle
+	return middle + fraction(all, part-below, n-below), middle + fraction(all, part+1-below, n-below)
+}
+
+// divided returns the revision up to which the first ones of n parts go, and how many they are.
+func (h *Hashed) divided(n int) (middle int64, below int) {
+	middle = min(max(h.x.Compacted, 0), h.revision)
+	return middle, partsBelow(middle, h.revision, n)
 }
 
 // partsBelow returns how many of n parts of the revisions up to the last one are for those up to middle, at least one
@@ -90,22 +103,24 @@ func partsBelow(middle, last int64, n int) int {
 }
 
 // fraction returns i nths of all. Revisions are too high to be multiplied.
-func fraction(all, i, n int64) int64 { return all/n*i + all%n*i/n }
+func fraction(all int64, i, n int) int64 {
+	return all/int64(n)*int64(i) + all%int64(n)*int64(i)/int64(n)
+}
 
-// span reads the revisions above after, up to until, in n parts.
-func (h *Hashed) span(
-	ctx context.Context, after, until int64, n int, f func(part int, d *backend.Digested) error,
+// read reads those of n parts from first on, before past.
+func (h *Hashed) read(
+	ctx context.Context, first, past, n int, f func(part int, d *backend.Digested) error,
 ) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
+	next.Store(int64(first))
 	for range min(hashReaders, runtime.GOMAXPROCS(0)) {
 		group.Go(func() error {
 			var rows []backend.Digested // for all parts that this goroutine reads
-			parts, all := int64(n), until-after
-			for i := next.Add(1) - 1; i < parts; i = next.Add(1) - 1 {
+			for i := int(next.Add(1) - 1); i < past; i = int(next.Add(1) - 1) {
+				after, until := h.Revisions(n, i)
 				var err error
-				rows, err = h.part(ctx, after+fraction(all, i, parts), after+fraction(all, i+1, parts), rows,
-					func(d *backend.Digested) error { return f(int(i), d) })
+				rows, err = h.part(ctx, after, until, rows, func(d *backend.Digested) error { return f(i, d) })
 				if err != nil {
 					return err
 				}

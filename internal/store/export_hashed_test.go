@@ -126,7 +126,7 @@ func TestPartsOfHighRevisions(t *testing.T) {
 				t.Errorf("%d of %d parts are for the revisions up to %d of %d", below, n, middle, last)
 			}
 		}
-		for i := range int64(n) {
+		for i := range n {
 			if a, b := fraction(last, i, n), fraction(last, i+1, n); a > b || a < 0 || b > last {
 				t.Errorf("part %d of %d revisions is from %d to %d", i, last, a, b)
 			}
