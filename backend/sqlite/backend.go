@@ -25,6 +25,7 @@ type Backend struct {
 	tracer  *tracing.Tracer // nil makes no spans
 	path    string
 	tempDir string // removed by Close when not empty
+	given   string // the path to the file before symbolic links are followed
 	lock    *os.File
 	file    *pagesum.File // the database file, used to sync it concurrently with the writer
 	content content

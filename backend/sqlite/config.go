@@ -152,6 +152,7 @@ func (b *Backend) makeDirectory() error {
 			return err
 		}
 		b.tempDir, b.path = dir, filepath.Join(dir, "sqlstore.db")
+		b.given = b.path
 		return nil
 	case b.cfg.Path == "":
 		return errors.New("no path given")
@@ -160,7 +161,7 @@ func (b *Backend) makeDirectory() error {
 	if err != nil {
 		return err
 	}
-	b.path = path
+	b.path, b.given = path, path
 	if err := b.makeDirectories(filepath.Dir(path)); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 
 // errOverwritten is the reason why a backend no longer uses its file after another program has written to it.
 var errOverwritten = fmt.Errorf("%w: another program has written to the database file that this server has open (a "+
-	"copy over it, or a checkpoint by sqlite3), so writes and reads of the file are refused: stop that program and "+
-	"restart, which verifies the file", backend.ErrUnavailable)
+	"copy over it, or a checkpoint by sqlite3) or has cut it off, so writes and reads of the file are refused: stop "+
+	"that program and restart, which verifies the file", backend.ErrUnavailable)
 
 // unknownState is the state of a file that cannot be read.
 const unknownState = "unknown"
@@ -31,6 +31,7 @@ type content struct {
 	mu    sync.Mutex
 	root  int64 // number of the page of the clock
 	state string
+	size  int64 // of the file in bytes
 	// first is the first page, and clock that of the clock, of which every checkpoint copies another one.
 	first, clock []byte
 	revision     int64 // the highest one that was in the file
@@ -73,21 +74,21 @@ func (b *Backend) writtenSo(revision int64) bool {
 // nothing else runs.
 func (b *Backend) leave() {
 	c := &b.content
-	state, first, clock, err := b.look()
+	state, size, first, clock, err := b.look()
 	if err != nil {
 		state = unknownState
 	}
-	c.state, c.first, c.clock = state, first, clock
+	c.state, c.size, c.first, c.clock = state, size, first, clock
 	if row, ok := clockInPage(clock); ok {
 		c.revision = max(c.revision, row.revision)
 	}
 }
 
 // look reads what content has of the file that is open, whatever is at its path now.
-func (b *Backend) look() (state string, first, clock []byte, err error) {
+func (b *Backend) look() (state string, size int64, first, clock []byte, err error) {
 	size, modified, err := b.file.Stat()
 	if err != nil {
-		return "", nil, nil, err
+		return "", 0, nil, nil, err
 	}
 	first, clock = make([]byte, b.pageSize), make([]byte, b.pageSize)
 	if b.content.root > 0 {
@@ -95,7 +96,7 @@ func (b *Backend) look() (state string, first, clock []byte, err error) {
 		_, errClock := b.file.ReadAt(clock, (b.content.root-1)*b.pageSize)
 		err = errors.Join(ignoreEnd(errFirst), ignoreEnd(errClock))
 	}
-	return closedFile(size, modified), first, clock, err
+	return closedFile(size, modified), size, first, clock, err
 }
 
 // checkContent stops the use of the file if another program has written to it: SQLite would mix it with the log and
@@ -109,11 +110,11 @@ func (b *Backend) checkContent() error {
 	if err != nil || closedFile(size, modified) == c.state {
 		return nil //nolint:nilerr // a file that the system cannot tell has not changed as far as is known
 	}
-	state, first, clock, err := b.look()
+	state, size, first, clock, err := b.look()
 	if err != nil {
 		return nil //nolint:nilerr // likewise
 	}
-	if bytes.Equal(first, c.first) && bytes.Equal(clock, c.clock) { // touched, for example
+	if size == c.size && bytes.Equal(first, c.first) && bytes.Equal(clock, c.clock) { // touched, for example
 		c.state = state
 		return nil
 	}
@@ -190,10 +191,18 @@ func (n note) replaced(path string) bool {
 	return err == nil && known && row.revision < revision
 }
 
+// errOnlyLog is returned for a log without its file.
+var errOnlyLog = errors.New("the database file is missing or empty, and its write-ahead log is there: put the file " +
+	"back, or a copy from before the log; to begin with an empty store or a backup, move the -wal and -shm files to a " +
+	"safe place, because they may hold acknowledged writes")
+
 // settleLog is checkLog, except that it moves a log aside that is not for the file which another program has put in the
 // place of the log's own, as the note says.
 func (b *Backend) settleLog(ctx context.Context, n note) (filled, belongs bool, err error) {
 	filled, belongs, err = checkLog(ctx, b.path, n.owner == ownPages, b.synchronous() != "OFF")
+	if size, _, e := b.file.Stat(); errors.Is(err, ErrStaleLog) && e == nil && size == 0 {
+		return filled, belongs, fmt.Errorf("%w: %s", errOnlyLog, b.path)
+	}
 	if n.foreign() && (errors.Is(err, ErrStaleLog) || filled && n.replaced(b.path)) {
 		return false, false, b.saveLog()
 	}

@@ -47,19 +47,33 @@ func (b *Backend) watchPlace() {
 
 // checkPlace refuses all further writes if the file or its log is not at its path.
 func (b *Backend) checkPlace() error {
-	err := errReplaced
-	// A path that cannot be looked at now does not say that the file is gone.
-	if at, unknown := b.file.At(b.path); at || unknown != nil {
-		if b.logAt() {
-			return nil
-		}
-		err = errLogRemoved
+	var err error
+	switch {
+	case !b.fileAt(b.path):
+		err = fmt.Errorf("%w: %s", errReplaced, b.path)
+	case !b.fileAt(b.given):
+		err = fmt.Errorf("%w: %s", errReplaced, b.given)
+	case !b.logAt():
+		err = fmt.Errorf("%w: %s", errLogRemoved, b.path)
+	default:
+		return nil
 	}
-	err = fmt.Errorf("%w: %s", err, b.path)
-	if b.broken.CompareAndSwap(nil, &err) {
-		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	if !b.broken.CompareAndSwap(nil, &err) {
+		return err
+	}
+	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	if errors.Is(err, errReplaced) { // if this process is killed, its log stays beside the new file
+		if err := b.note(b.foreignOwner()); err != nil {
+			b.log.Warn("cannot note that the database file was replaced", "path", b.path, "error", err)
+		}
 	}
 	return err
+}
+
+// fileAt reports whether the file is at a path. If that cannot be looked at now, this does not say that it is gone.
+func (b *Backend) fileAt(path string) bool {
+	at, unknown := b.file.At(path)
+	return at || unknown != nil
 }
 
 // logAt reports whether the log is at its path, as far as can be told. It is the same file as long as the backend is

@@ -1,11 +1,15 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // A server whose file was replaced or removed acknowledges no more writes, and the next start uses what is at the path.
@@ -192,5 +196,138 @@ func TestRemovedLogBeforeRead(t *testing.T) {
 	}
 	if err := write(b, "b", nil); !errors.Is(err, errLogRemoved) {
 		t.Errorf("write: %v", err)
+	}
+}
+
+// A server whose log was cut off acknowledges no write behind the gap, and does not copy the gap into the file.
+func TestLogCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	writeKeys(t, b, "a", "b")
+	copyAll(t, b)
+	acknowledged := revision(t, b)
+	for i := range 50 {
+		writeKeys(t, b, fmt.Sprint(i))
+	}
+	if err := os.Truncate(path+"-wal", 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := write(b, "z", bytes.Repeat([]byte("z"), 10_000)); !errors.Is(err, backend.ErrCorrupt) {
+			t.Errorf("write: %v", err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if problems := inspect(t, path); problems != "" {
+		t.Errorf("problems: %s", problems)
+	}
+	if row, known := clockOfFile(path, true); !known || row.revision < acknowledged {
+		t.Errorf("the file is at revision %d, %v", row.revision, known)
+	}
+}
+
+// A server whose file was cut off acknowledges no more writes, wherever the cut is.
+func TestFileCutOff(t *testing.T) {
+	for _, rest := range []int64{0, 4096, 40960, -4096} {
+		t.Run(fmt.Sprint(rest), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "db")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a", "b", "c")
+			copyAll(t, b)
+			info, err := os.Stat(path)
+			if err == nil && rest < 0 {
+				rest += info.Size()
+			}
+			if err = errors.Join(err, os.Truncate(path, rest)); err != nil || rest >= info.Size() {
+				t.Fatalf("%d bytes of %d are left, %v", rest, info.Size(), err)
+			}
+			began := time.Now()
+			for err = write(b, "d", nil); err == nil && time.Since(began) < time.Minute; err = write(b, "d", nil) {
+			}
+			if !errors.Is(err, errOverwritten) {
+				t.Errorf("write: %v", err)
+			}
+		})
+	}
+}
+
+// A server whose file was opened by a symbolic link acknowledges no more writes when the link leads to another one.
+func TestReplacedLink(t *testing.T) {
+	for name, replace := range map[string]func(link, other string) error{
+		"another target": func(link, other string) error {
+			return errors.Join(os.Remove(link), os.Symlink(other, link))
+		},
+		"removed": func(link, _ string) error { return os.Remove(link) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file, other, link := filepath.Join(dir, "file"), filepath.Join(dir, "other"), filepath.Join(dir, "link")
+			if err := os.Symlink(file, link); err != nil {
+				t.Fatal(err)
+			}
+			b := openTest(t, Config{Path: link})
+			writeKeys(t, b, "a")
+			copyAll(t, b)
+			copyFile(t, file, other)
+			if err := replace(link, other); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err := write(b, "b", nil)
+			for ; err == nil && time.Since(began) < time.Minute; err = write(b, "b", nil) {
+			}
+			if !errors.Is(err, errReplaced) {
+				t.Errorf("write: %v", err)
+			}
+		})
+	}
+}
+
+// The start after a crash of a server whose file was replaced uses what is at the path, and moves the log of the former
+// file aside. Without a file, it does not begin an empty store beside that log.
+func TestCrashAfterReplacement(t *testing.T) {
+	for name, c := range map[string]struct {
+		replace func(path, backup string) error
+		err     error // of the next start
+	}{
+		"replaced": {func(path, backup string) error { return os.Rename(backup, path) }, nil},
+		"removed":  {func(path, _ string) error { return os.Remove(path) }, errOnlyLog},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a", "b")
+			edit(t, path, "VACUUM INTO '"+backup+"'")
+			writeKeys(t, b, "c")
+			if err := c.replace(path, backup); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err := write(b, "d", nil)
+			for ; err == nil && time.Since(began) < time.Minute; err = write(b, "d", nil) {
+			}
+			if !errors.Is(err, errReplaced) {
+				t.Fatalf("write: %v", err)
+			}
+			crashed := filepath.Join(t.TempDir(), "db")
+			for _, suffix := range []string{"", "-wal", ".lock"} {
+				if suffix != "" || c.err == nil {
+					copyFile(t, path+suffix, crashed+suffix)
+				}
+			}
+			if c.err != nil {
+				wantOpenError(t, crashed, c.err, crashed)
+				return
+			}
+			b = openAfterRestore(t, crashed)
+			if r := revision(t, b); r != 3 || b.Restored().Revision <= r {
+				t.Errorf("revision %d, restored to %d", r, b.Restored().Revision)
+			}
+			if logs, err := filepath.Glob(crashed + "-wal.*"); err != nil || len(logs) != 1 {
+				t.Errorf("logs: %q, %v", logs, err)
+			}
+		})
 	}
 }

@@ -265,6 +265,9 @@ func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) erro
 		// Certainly not committed: there was no room for the last frame, which is the one that commits, or it was never
 		// tried.
 		return errors.Join(b.translate(doing, err), b.undo(doing))
+	case isDamagedPage(err): // nothing was written behind the gap in a log that was cut off
+		b.refuseWrites(doing, err)
+		return errors.Join(b.translate(doing, err), b.undo(doing))
 	}
 	return b.markBroken(doing, err)
 }

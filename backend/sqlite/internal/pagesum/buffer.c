@@ -14,11 +14,23 @@
 // The underlying VFS splits larger writes than 128 KiB. More than this saves little.
 #define CAPACITY 65536
 
+// A log has no gaps. One that is shorter was cut off by another program, and what is written behind the gap would make
+// it look whole.
+int log_store(file *log, const void *data, int amount, sqlite3_int64 at) {
+	sqlite3_file *f = below(&log->base);
+	sqlite3_int64 size;
+	int err = at ? f->pMethods->xFileSize(f, &size) : SQLITE_OK;
+	if (err != SQLITE_OK) {
+		return err;
+	}
+	return at && size < at ? SQLITE_IOERR_DATA : f->pMethods->xWrite(f, data, amount, at);
+}
+
 int log_flush(file *log) {
 	if (!log->buffered) {
 		return SQLITE_OK;
 	}
-	int err = below(&log->base)->pMethods->xWrite(below(&log->base), log->buffer, log->buffered, log->buffer_at);
+	int err = log_store(log, log->buffer, log->buffered, log->buffer_at);
 	if (err == SQLITE_OK) { // otherwise the commit fails too
 		log->buffered = 0;
 	}
@@ -44,7 +56,7 @@ static int fits(file *log, int amount, sqlite3_int64 at, int *err) {
 int log_append(file *log, const void *data, int amount, sqlite3_int64 at) {
 	int err;
 	if (!fits(log, amount, at, &err)) {
-		return err != SQLITE_OK ? err : below(&log->base)->pMethods->xWrite(below(&log->base), data, amount, at);
+		return err != SQLITE_OK ? err : log_store(log, data, amount, at);
 	}
 	if (!log->buffered) {
 		log->buffer_at = at;

@@ -43,6 +43,9 @@ int ahead_read(file *, void *data, int amount, sqlite3_int64 at);
 void ahead_begin(file *);
 void ahead_end(file *);
 
+// log_store writes to a log, unless the log ends before the offset.
+int log_store(file *, const void *, int amount, sqlite3_int64 at);
+
 // log_append puts data into the write buffer, which it flushes first if they do not fit. log_commit flushes it with the
 // header of a frame that has a commit mark. log_flush writes all that is buffered; after an error it is still there.
 // log_discard forgets it. log_follows reports whether the offset is where the buffered bytes end.

@@ -48,7 +48,7 @@ static int put(file *h, const void *data, int amount, sqlite3_int64 at, uint32_t
 		return log_append(h, data, amount, at);
 	}
 	int err = log_flush(h);
-	return err != SQLITE_OK ? err : below(&h->base)->pMethods->xWrite(below(&h->base), data, amount, at);
+	return err != SQLITE_OK ? err : log_store(h, data, amount, at);
 }
 
 int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
@@ -121,11 +121,11 @@ static int as_written(file *h, const uint8_t *data, uint32_t page, int big, sqli
 }
 
 // as_in_file reports whether the page matches the sums in the file. Frames that another process has written are always
-// finished, so a header without a sum is damage, such as a block of zeros.
+// finished, so a header without a sum is damage, such as a block of zeros, although the sum of zeros is zero.
 static int as_in_file(file *h, const uint8_t *data, uint32_t page, int big, sqlite3_int64 at, int *err) {
 	frame fr, before;
 	*err = from_file(h, at, &fr);
-	if (*err != SQLITE_OK) {
+	if (*err != SQLITE_OK || fr.state != FRAME_KNOWN) {
 		return 0;
 	}
 	if (at > WAL_HEADER) {
@@ -142,11 +142,15 @@ int log_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
 	if (err == SQLITE_OK) {
 		err = read_below(f, data, amount, at);
 	}
-	if (err != SQLITE_OK || !h->verify || amount < 512 || at < WAL_HEADER + FRAME_HEADER) {
+	if ((err != SQLITE_OK && err != SQLITE_IOERR_SHORT_READ) || !h->verify || amount < 512 ||
+		at < WAL_HEADER + FRAME_HEADER) {
 		return err;
 	}
 	int big;
 	uint32_t page = log_page(h->shared, &big);
+	if (err != SQLITE_OK) { // SQLite reads pages only of frames that were written
+		return (uint32_t)amount == page && frame_number(at - FRAME_HEADER, page) >= 0 ? SQLITE_IOERR_DATA : err;
+	}
 	if (!page) {
 		if ((err = read_header(h)) != SQLITE_OK) {
 			return err;

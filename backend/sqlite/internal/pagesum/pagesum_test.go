@@ -360,6 +360,48 @@ func TestZerosInLog(t *testing.T) {
 	wantDamage(t, path)
 }
 
+// TestZerosBehindACheckpoint overwrites the last frame that a checkpoint has copied, and those after it. The sum of
+// zeros is zero, so that they match each other.
+func TestZerosBehindACheckpoint(t *testing.T) {
+	path, _ := oneValue(t)
+	db, reader := open(t, path, ""), open(t, path, "")
+	reader.SetMaxOpenConns(1)
+	run(t, reader, "BEGIN", "SELECT count(*) FROM t") // so that the log goes on after the checkpoint
+	run(t, db, "PRAGMA wal_checkpoint(PASSIVE)")
+	copied, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, db, "INSERT INTO t VALUES (randomblob(40000))")
+	run(t, reader, "COMMIT")
+	const size = 24 + 4096
+	overwrite(t, path+"-wal", copied.Size()-size, make([]byte, 5*size))
+	if _, err := db.Exec("PRAGMA wal_checkpoint(PASSIVE)"); !isDamaged(err) {
+		t.Errorf("checkpoint: %v", err)
+	}
+}
+
+// TestLogCutOff cuts a log off while its database is open. It is neither read nor written behind the gap.
+func TestLogCutOff(t *testing.T) {
+	for _, rest := range []int64{0, 32, 4096, 32 + 24 + 4096} {
+		path, _ := oneValue(t)
+		writer := open(t, path, "")
+		if _, err := writer.Exec("INSERT INTO t VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path+"-wal", rest); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writer.Exec("INSERT INTO t VALUES (2)"); !isDamaged(err) {
+			t.Errorf("write behind %d bytes: %v", rest, err)
+		}
+		if info, err := os.Stat(path + "-wal"); err != nil || info.Size() != rest {
+			t.Errorf("the log has become longer, %v", err)
+		}
+		wantDamage(t, path)
+	}
+}
+
 // TestDamagedStartOfLog overwrites the first block, which contains the header of the log.
 func TestDamagedStartOfLog(t *testing.T) {
 	for _, with := range []byte{0, 0xff} {

@@ -8,6 +8,7 @@
 #define SQLITE_NOMEM 7
 #define SQLITE_CANTOPEN 14
 #define SQLITE_IOERR_READ (10 | (1 << 8))
+#define SQLITE_IOERR_SHORT_READ (10 | (2 << 8))
 #define SQLITE_IOERR_WRITE (10 | (3 << 8))
 #define SQLITE_IOERR_TRUNCATE (10 | (6 << 8))
 #define SQLITE_IOERR_DELETE (10 | (10 << 8))
