@@ -13,20 +13,22 @@ import (
 const countedBytes = 256 << 10
 
 // countSent returns data that reports to account how much of it gRPC has sent, or discarded. Between its buffers it
-// puts empty ones, each of which reports the bytes before it when it is freed.
+// puts empty ones, each of which reports the bytes before it when it is freed. It then also forgets the buffers before
+// it, which gRPC would refer to until all is sent.
 func countSent(data mem.BufferSlice, account *store.Account) mem.BufferSlice {
 	all := &sent{account: account}
 	// When a connection breaks, gRPC drops some unsent data without freeing it.
 	runtime.AddCleanup(all, func(k *store.Account) { k.Release(math.MaxInt64) }, account)
 	out := make(mem.BufferSlice, 0, len(data)+data.Len()/countedBytes+1)
-	since := int64(0)
+	since, first := int64(0), 0
 	for i, b := range data {
 		out = append(out, b)
 		if since += int64(b.Len()); i == len(data)-1 {
-			out = append(out, mem.NewBuffer(&nothing, &mark{all, math.MaxInt64})) // all that is left
-		} else if since >= countedBytes {
-			out = append(out, mem.NewBuffer(&nothing, &mark{all, since}))
-			since = 0
+			since = math.MaxInt64 // all that is left
+		}
+		if since >= countedBytes {
+			out = append(out, mem.NewBuffer(&nothing, &mark{all, since, out[first:]}))
+			since, first = 0, len(out)
 		}
 	}
 	return out
@@ -42,10 +44,12 @@ type sent struct {
 	_       [1 << 10]byte
 }
 
-// mark is the pool to which an empty buffer returns.
+// mark is the pool to which an empty buffer returns, when all who refer to it and the buffers before it have freed them
+// in their order.
 type mark struct {
-	of    *sent
-	bytes int64
+	of     *sent
+	bytes  int64
+	before mem.BufferSlice
 }
 
 func (m *mark) Get(n int) *[]byte {
@@ -53,4 +57,9 @@ func (m *mark) Get(n int) *[]byte {
 	return &b
 }
 
-func (m *mark) Put(*[]byte) { m.of.account.Release(m.bytes) }
+func (m *mark) Put(*[]byte) {
+	for i := range m.before {
+		m.before[i] = mem.SliceBuffer(nil)
+	}
+	m.of.account.Release(m.bytes)
+}

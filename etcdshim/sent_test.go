@@ -2,8 +2,10 @@ package etcdshim
 
 import (
 	"context"
+	"io"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,4 +115,34 @@ func TestRepliesCountUntilSent(t *testing.T) {
 	k = begin(t.Context(), broken)
 	_ = broken.Close()
 	released("cut off", k)
+}
+
+// What has been sent of a reply is not held until all of it has been.
+func TestSentPartsAreForgotten(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	const parts = 8
+	var forgotten atomic.Int64
+	reply := func() (pieces mem.BufferSlice) {
+		for range parts {
+			piece := new([countedBytes]byte)
+			runtime.AddCleanup(piece, func(*atomic.Int64) { forgotten.Add(1) }, &forgotten)
+			pieces = append(pieces, mem.SliceBuffer(piece[:]))
+		}
+		return pieces
+	}
+	data := countSent(reply(), s.store.Charge(t.Context(), parts*countedBytes))
+	reader := data.Reader() // as gRPC's transport
+	data.Free()
+	if n, err := io.ReadFull(reader, make([]byte, parts/2*countedBytes+1)); err != nil {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	for began := time.Now(); forgotten.Load() < parts/2-1; runtime.GC() {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("%d of %d parts are forgotten", forgotten.Load(), parts/2)
+		}
+	}
+	if n := reader.Remaining(); n != parts/2*countedBytes-1 {
+		t.Errorf("%d bytes remain", n)
+	}
+	runtime.KeepAlive(data)
 }

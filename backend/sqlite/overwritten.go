@@ -193,8 +193,8 @@ func (n note) replaced(path string) bool {
 
 // errOnlyLog is returned for a log without its file.
 var errOnlyLog = errors.New("the database file is missing or empty, and its write-ahead log is there: put the file " +
-	"back, or a copy from before the log; to begin with an empty store or a backup, move the -wal and -shm files to a " +
-	"safe place, because they may hold acknowledged writes")
+	"back, or a copy from before the log; to begin with an empty store or a backup, move the -wal and -shm files to " +
+	"a safe place, because they may hold acknowledged writes")
 
 // settleLog is checkLog, except that it moves a log aside that is not for the file which another program has put in the
 // place of the log's own, as the note says.
