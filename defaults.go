@@ -2,7 +2,9 @@ package sqlstore
 
 import (
 	"cmp"
+	"math"
 	"os"
+	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -48,14 +50,26 @@ const (
 	cacheShare = 16 // of the memory available to the process
 	cacheLeast = 32 << 20
 	cacheMost  = 4 << 30
+
+	resultShare = 8 // likewise: Go's heap may need twice as much for them, and the values come from SQLite's memory
+	resultLeast = 16 << 20
 )
 
 // defaultCacheBytes is a sixteenth of the memory available to the process, within limits: a small machine keeps its
 // memory, and a large one avoids reading popular values from the database.
-func defaultCacheBytes() int64 {
-	limit, _ := memlimit.FromSystem() // 0 if the system reports none
+func defaultCacheBytes() int64 { return min(max(availableMemory()/cacheShare, cacheLeast), cacheMost) }
+
+// resultBytes is an eighth of that memory, up to the store's default.
+func resultBytes() int64 {
+	return min(max(availableMemory()/resultShare, resultLeast), store.DefaultResultBytes)
+}
+
+// availableMemory returns the memory available to the process, in bytes: that of the machine, of its cgroup, or Go's
+// limit (GOMEMLIMIT), whichever is least. It is 0 if the system reports none.
+func availableMemory() int64 {
+	limit, _ := memlimit.FromSystem()
 	if group, err := memlimit.FromCgroup(); err == nil && group > 0 {
 		limit = min(limit, group)
 	}
-	return int64(min(max(limit/cacheShare, cacheLeast), cacheMost))
+	return min(int64(min(limit, math.MaxInt64)), debug.SetMemoryLimit(-1))
 }

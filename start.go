@@ -246,11 +246,12 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
-			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics,
-			Loaded: s.logOpened,
-			Caller: etcdshim.Caller,
-			HangUp: s.hangUp,
-			Tracer: cfg.tracer(),
+			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, ResultBytes: resultBytes(),
+			Observer: s.metrics,
+			Loaded:   s.logOpened,
+			Caller:   etcdshim.Caller,
+			HangUp:   s.hangUp,
+			Tracer:   cfg.tracer(),
 		})
 		return err
 	})

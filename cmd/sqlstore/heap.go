@@ -1,10 +1,14 @@
 package main
 
 import (
+	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const (
@@ -16,6 +20,21 @@ const (
 	// gcStep is how far GOGC must be off before it is set again, which stops the world for a moment.
 	gcStep = 5
 )
+
+// cgroupPercent is the part of the memory of the process's cgroup that Go may use. The rest is for SQLite.
+const cgroupPercent = 80
+
+// limitHeap makes Go collect garbage early enough to stay within the limit of the process's cgroup, beyond which the
+// kernel kills it. GOMEMLIMIT in the environment has precedence.
+func limitHeap(log *slog.Logger) {
+	group, err := memlimit.FromCgroup()
+	if err != nil || group == 0 || group > math.MaxInt64/100 || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	limit := int64(group) * cgroupPercent / 100
+	debug.SetMemoryLimit(limit)
+	log.Info("limited Go's memory because the cgroup limits the process", "bytes", limit, "cgroup-bytes", group)
+}
 
 // heapPolicy is how much garbage accumulates before a small heap is collected.
 type heapPolicy struct {

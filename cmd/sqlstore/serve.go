@@ -115,6 +115,7 @@ func serve(s *settings, run runner) (err error) {
 	if run.as == etcdName {
 		ready = "ready to serve client requests"
 	}
+	limitHeap(log) // the defaults depend on what was available before
 	log.Info(ready, append([]any{"endpoints", server.Endpoints()}, holding(server.Conditions())...)...)
 	hintLoopback(log, s.config.ListenClientURLs)
 	r := &reloader{flags: run.flags, level: run.level, log: log, server: server, read: run.read}

@@ -6,18 +6,16 @@ import (
 )
 
 const (
-	// accountsLimit is how many bytes of results may wait for their clients before long reads have to wait, too.
-	accountsLimit = 256 << 20
-	// accountsShared is the part of accountsLimit that any caller may use. The rest is for callers that have no result
-	// waiting, so a client that receives nothing blocks nobody else.
-	accountsShared = accountsLimit / 4 * 3
 	// drainTime is how long a client has to receive half of a result, and then half of the rest, while others wait for
 	// memory. A client that received a little at a time could otherwise block them for hours. Any progress is enough if
-	// only the client's own reads wait, or if all clients together have received drainFlow in that time: the others are
-	// then admitted soon, and the client may be slow only because so many clients read at once.
+	// only the client's own reads wait, or if all clients together have received half of the limit in that time: the
+	// others are then admitted soon, and the client may be slow only because so many clients read at once.
 	drainTime = 10 * time.Second
-	drainFlow = accountsLimit / 2
 )
+
+// shared is the part of the limit that any caller may use. The rest is for callers that have no result waiting, so a
+// client that receives nothing blocks nobody else.
+func (q *admission) shared() int64 { return q.limit / 4 * 3 }
 
 // Account accounts for the memory of a long read's result that its client has not received yet.
 type Account struct {
@@ -139,10 +137,10 @@ func (k *Account) check() {
 	q := k.of
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	some := k.bytes < k.before && (q.released-k.released >= drainFlow || !q.othersWait(k.caller))
+	some := k.bytes < k.before && (q.released-k.released >= q.limit/2 || !q.othersWait(k.caller))
 	switch {
 	case k.bytes == 0:
-	case !q.awaited() || q.accounted < accountsShared || k.bytes <= k.before/2 || some:
+	case !q.awaited() || q.accounted < q.shared() || k.bytes <= k.before/2 || some:
 		k.begin()
 	default:
 		if q.hangUp != nil {
@@ -160,5 +158,5 @@ func (q *admission) othersWait(than any) bool { return q.reads.others(than) || q
 
 // admits reports whether there is enough memory for a caller's next read to begin. Callers hold mu.
 func (q *admission) admits(caller any) bool {
-	return q.accounted < accountsShared || q.accounted < accountsLimit && q.accounts[caller] == 0
+	return q.accounted < q.shared() || q.accounted < q.limit && q.accounts[caller] == 0
 }

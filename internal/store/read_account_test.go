@@ -12,7 +12,7 @@ import (
 func testAdmission(t *testing.T, bytes int64) (*admission, *Account, chan any) {
 	t.Helper()
 	hungUp := make(chan any, 1)
-	q := newAdmission(func(ctx context.Context) any { return ctx.Value(callerKey{}) },
+	q := newAdmission(DefaultResultBytes, func(ctx context.Context) any { return ctx.Value(callerKey{}) },
 		func(caller any) { hungUp <- caller })
 	q.free = 1
 	ctx := as(t.Context(), "slow")
@@ -41,7 +41,7 @@ func waits(t *testing.T, q *admission) chan error {
 
 // Long reads wait while too much of what others have read waits for its clients.
 func TestUnreadResults(t *testing.T) {
-	q, k, _ := testAdmission(t, accountsLimit+10)
+	q, k, _ := testAdmission(t, DefaultResultBytes+10)
 	done := waits(t, q)
 	k.Release(10)
 	awaitWaiting(t, q, "other", 1)
@@ -49,7 +49,7 @@ func TestUnreadResults(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	k.Release(2 * accountsLimit)
+	k.Release(2 * DefaultResultBytes)
 	if q.accounted != 0 || k.Bytes() != 0 || q.free != 1 {
 		t.Errorf("%d bytes accounted for, %d permits free", q.accounted, q.free)
 	}
@@ -58,12 +58,12 @@ func TestUnreadResults(t *testing.T) {
 // A reservation waits for memory before its result exists, with or without a permit. Encoding that result then waits
 // for a permit but not for memory.
 func TestReservationsWaitForMemory(t *testing.T) {
-	q, k, _ := testAdmission(t, accountsLimit)
+	q, k, _ := testAdmission(t, DefaultResultBytes)
 	ctx := as(within(t), "other")
 	q.free = 0
 	reserved := make(chan *Account, 1)
 	reserve := func(ctx context.Context) {
-		r, err := q.reserve(ctx, 3*accountsLimit)
+		r, err := q.reserve(ctx, 3*DefaultResultBytes)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -80,10 +80,10 @@ func TestReservationsWaitForMemory(t *testing.T) {
 	awaitWaiting(t, q, "other", 1)
 	go reserve(ctx)
 	awaitWaiting(t, q, "other", 2)
-	k.Release(accountsLimit)
+	k.Release(DefaultResultBytes)
 	first := <-reserved
 	awaitWaiting(t, q, "other", 1) // the first exceeds the limit, so it is alone
-	if n := first.Bytes(); n != 3*accountsLimit || q.accounted != n {
+	if n := first.Bytes(); n != 3*DefaultResultBytes || q.accounted != n {
 		t.Fatalf("%d bytes are charged for a reservation of %d", q.accounted, n)
 	}
 	left := make(chan error, 2)
@@ -155,7 +155,7 @@ func TestEncodingAndReadsAlternate(t *testing.T) {
 
 // One caller's results leave memory for those of others.
 func TestResultsOfOneCaller(t *testing.T) {
-	q, k, _ := testAdmission(t, accountsShared)
+	q, k, _ := testAdmission(t, DefaultResultBytes/4*3)
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
 	left := make(chan error, 1)
 	go func() {
@@ -178,7 +178,7 @@ func TestResultsOfOneCaller(t *testing.T) {
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller with many unreceived bytes starts another read: %v", err)
 	}
-	k.Release(accountsShared)
+	k.Release(DefaultResultBytes / 4 * 3)
 	if q.accounted != 0 || len(q.accounts) != 0 || q.free != 1 || len(q.reads.callers) != 0 {
 		t.Errorf("%d bytes for %v, %d permits free, %v wait", q.accounted, q.accounts, q.free, q.reads.callers)
 	}
@@ -187,7 +187,7 @@ func TestResultsOfOneCaller(t *testing.T) {
 // A client that reads less than half of its result in the allowed time is disconnected, but only if others wait in
 // vain.
 func TestHangUpOnSlowReader(t *testing.T) {
-	q, k, hungUp := testAdmission(t, 4*accountsLimit)
+	q, k, hungUp := testAdmission(t, 4*DefaultResultBytes)
 	k.check()
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
 	left := make(chan error, 1)
@@ -203,16 +203,16 @@ func TestHangUpOnSlowReader(t *testing.T) {
 		t.Error(err)
 	}
 	done := waits(t, q)
-	k.Release(2 * accountsLimit)
+	k.Release(2 * DefaultResultBytes)
 	k.check() // the client has received half
-	flow := q.charge(as(t.Context(), "fast"), drainFlow)
-	flow.Release(drainFlow)
+	flow := q.charge(as(t.Context(), "fast"), DefaultResultBytes/2)
+	flow.Release(DefaultResultBytes / 2)
 	k.Release(1)
 	k.check() // it receives a little while others receive much
 	if len(hungUp) > 0 || k.Bytes() == 0 {
 		t.Error("disconnected a client that blocks no other client or is entitled to more time")
 	}
-	k.Release(accountsLimit / 4)
+	k.Release(DefaultResultBytes / 4)
 	k.check()
 	if caller := <-hungUp; caller != "slow" {
 		t.Errorf("disconnected %v", caller)

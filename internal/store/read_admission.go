@@ -24,6 +24,7 @@ const (
 type admission struct {
 	caller func(context.Context) any // identifies callers
 	hangUp func(caller any)          // may be nil
+	limit  int64                     // bytes of results
 
 	mu        sync.Mutex
 	free      int
@@ -44,12 +45,12 @@ type Permit struct {
 	once   sync.Once
 }
 
-func newAdmission(caller func(context.Context) any, hangUp func(any)) *admission {
+func newAdmission(limit int64, caller func(context.Context) any, hangUp func(any)) *admission {
 	if caller == nil {
 		caller = func(context.Context) any { return nil }
 	}
 	return &admission{
-		caller: caller, hangUp: hangUp, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]int{},
+		caller: caller, hangUp: hangUp, limit: limit, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]int{},
 	}
 }
 
@@ -137,7 +138,7 @@ func (q *admission) grant() {
 		q.count(p.caller, p.bytes)
 		close(p.granted)
 	}
-	for q.accounted < accountsLimit {
+	for q.accounted < q.limit {
 		p := q.results.pop(q.admits)
 		if p == nil {
 			break
@@ -163,7 +164,7 @@ func (q *admission) pop(encodes bool) *waiter {
 	switch {
 	case encodes:
 		return q.encoding.pop(nil)
-	case q.accounted >= accountsLimit:
+	case q.accounted >= q.limit:
 		return nil
 	}
 	return q.reads.pop(q.admits)

@@ -20,7 +20,7 @@ func as(ctx context.Context, caller string) context.Context {
 // onePermit returns an admission with a single permit, and that permit, already acquired.
 func onePermit(t *testing.T) (*admission, *Permit) {
 	t.Helper()
-	q := newAdmission(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
+	q := newAdmission(DefaultResultBytes, func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
 	q.free = 1
 	first, err := q.acquire(t.Context())
 	if err != nil {
@@ -112,7 +112,7 @@ func TestAbandonedPermits(t *testing.T) {
 
 // A permit that is never ended does not keep others waiting.
 func TestPermitsEndByThemselves(t *testing.T) {
-	q := newAdmission(nil, nil)
+	q := newAdmission(DefaultResultBytes, nil, nil)
 	q.free = 1
 	first, err := q.acquire(within(t))
 	if err != nil {

@@ -135,7 +135,7 @@ func (k *Account) resize(bytes int64, must bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	others := q.accounted - k.bytes
-	if !must && bytes > k.bytes && others > 0 && others+bytes > accountsLimit {
+	if !must && bytes > k.bytes && others > 0 && others+bytes > q.limit {
 		return false
 	}
 	q.accounted += bytes - k.bytes

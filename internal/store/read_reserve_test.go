@@ -34,7 +34,7 @@ func waitingForMemory(s *Store) (n int64) {
 // encoded.
 func TestReadsReserveWhatTheyFetch(t *testing.T) {
 	const rows, size, clients = longRead + 10, 1 << 10, 16
-	const most = accountsShared / heldBytes
+	const most = DefaultResultBytes / 4 * 3 / heldBytes
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		var running atomic.Int64
 		var gate atomic.Pointer[chan struct{}]

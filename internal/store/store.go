@@ -39,8 +39,12 @@ type Batch struct {
 	Trace         string // the id of a request's trace, "" if no request of the batch is recorded in one
 }
 
-// DefaultQuotaBytes is the default of [Config.QuotaBytes].
-const DefaultQuotaBytes = 2 << 30
+const (
+	// DefaultQuotaBytes is the default of [Config.QuotaBytes].
+	DefaultQuotaBytes = 2 << 30
+	// DefaultResultBytes is the default of [Config.ResultBytes].
+	DefaultResultBytes = 256 << 20
+)
 
 // Config configures a store. Zero fields take the defaults named below.
 type Config struct {
@@ -63,6 +67,9 @@ type Config struct {
 	TxnRows int
 	// CacheBytes bounds the value cache; default 64 MiB.
 	CacheBytes int64
+	// ResultBytes is how many bytes of results may wait for their clients before long reads have to wait, too; default
+	// 256 MiB. A result that is larger is read alone.
+	ResultBytes int64
 	// WindowBytes bounds the recent events kept in memory for watchers; default 8 MiB.
 	WindowBytes int64
 	// WatcherBytes bounds the backlog of one slow watch; beyond it, the watch catches up from the window or the
@@ -131,6 +138,7 @@ func (c Config) withDefaults() Config {
 	def(&c.QuotaBytes, DefaultQuotaBytes)
 	def(&c.QueueBytes, 64<<20)
 	def(&c.CacheBytes, 64<<20)
+	def(&c.ResultBytes, DefaultResultBytes)
 	def(&c.WindowBytes, 8<<20)
 	def(&c.WatcherBytes, 4<<20)
 	def(&c.WatchBytes, 32<<20)
@@ -208,7 +216,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.ctx, s.cancel = context.WithCancel(auth.With(context.WithoutCancel(ctx), auth.Server))
 	s.batchCtx = backend.Urgent(withoutPermit(s.ctx)) // all other writes would wait for a batch's permit
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
-	s.admission = newAdmission(cfg.Caller, cfg.HangUp)
+	s.admission = newAdmission(cfg.ResultBytes, cfg.Caller, cfg.HangUp)
 	s.load.s, s.older.s = s, s
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)

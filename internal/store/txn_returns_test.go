@@ -26,7 +26,7 @@ func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 	return s, &Txn{KeepPermit: true, Success: []Op{
 		{Put: &PutRequest{Key: []byte("written")}},
 		{Range: &RangeRequest{Key: []byte("object"), End: []byte("objecu")}},
-	}}, permit.Charge(ctx, accountsLimit)
+	}}, permit.Charge(ctx, DefaultResultBytes)
 }
 
 // A transaction that writes and returns many rows is not evaluated until there is memory for its result. The result
@@ -65,7 +65,7 @@ func TestWritesReserveMemoryForTheirResults(t *testing.T) {
 	if get(t, s, "written", 0).Version != 3 {
 		t.Error("a transaction was evaluated without memory")
 	}
-	account.Release(accountsLimit)
+	account.Release(DefaultResultBytes)
 	a := <-answers
 	if a.err != nil || len(a.res.Results[1].Range.Rows) != longRead+1 || a.res.Permit == nil {
 		t.Fatalf("got %+v, %v", a.res, a.err)
@@ -140,7 +140,7 @@ func TestRequestsThatWaitForMemoryAreBounded(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	account.Release(accountsLimit)
+	account.Release(DefaultResultBytes)
 	res, err := s.Txn(within(t), txn)
 	if err != nil {
 		t.Fatal(err)
