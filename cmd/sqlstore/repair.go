@@ -120,7 +120,11 @@ func (r *repair) check(c backend.Clock, known int64) error {
 		return fmt.Errorf("%w: --bump-revision %d: the database was at revision %d before it was restored",
 			errSettings, r.bump, known)
 	}
-	if err := r.settings.Lifts(r.bump); err != nil {
+	err := r.settings.Lifts(r.bump)
+	switch {
+	case err != nil && r.cfg.OnPostgres():
+		return fmt.Errorf("%w: %w: choose a lower revision above all that clients may have seen", errSettings, err)
+	case err != nil:
 		return fmt.Errorf("%w: %w: choose a lower revision above all that clients may have seen, or first copy the "+
 			"store into a database on Postgres, which holds more, with 'sqlstore import'", errSettings, err)
 	}

@@ -70,6 +70,9 @@ func (f *File) each(ctx context.Context, tx *bbolt.Tx, until int64, visit func(*
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if len(id) == idSize && len(value) == 0 {
+			continue // only raises the revision: `etcdutl snapshot restore --bump-revision` writes it
+		}
 		r, err := parse(id, value)
 		if err != nil {
 			return err

@@ -156,6 +156,40 @@ func TestImportFiles(t *testing.T) {
 	}
 }
 
+// A backup that was restored into etcd with a higher revision has an entry that only says so.
+func TestImportRaisedRevision(t *testing.T) {
+	etcd := servers.Etcd(t)
+	writeHistory(t, connect(t, etcd), 20)
+	file, dir := filepath.Join(t.TempDir(), "snapshot.db"), filepath.Join(t.TempDir(), "restored")
+	ctl(t, etcd.Endpoint(), "", "snapshot", "save", file).must(t)
+	utl(t, "snapshot", "restore", file, "--data-dir", dir, "--bump-revision", "1000", "--mark-compacted").must(t)
+	target := "--data-dir=" + filepath.Join(t.TempDir(), "target")
+	out := sqlstore(t, "import", "--from", dir, target).must(t)
+	if !strings.Contains(out, "revision 1041, compacted 1041") {
+		t.Errorf("from the files: %q", out)
+	}
+	restored := launch.Start(t, servers.EtcdConfig(t, dir))
+	if _, err := connect(t, restored).kv.Put(t.Context(), &pb.PutRequest{Key: []byte("after")}); err != nil {
+		t.Fatal(err)
+	}
+	target = "--data-dir=" + filepath.Join(t.TempDir(), "target")
+	out = sqlstore(t, "import", "--from", restored.ClientURL(), "--work-dir", t.TempDir(), target).must(t)
+	if !strings.Contains(out, "revision 1042, compacted 1041") {
+		t.Errorf("from the server: %q", out)
+	}
+	all := &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}}
+	want, err := connect(t, restored).kv.Range(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := launch.Start(t, launch.Config{Args: []string{target}})
+	if got, err := connect(t, server).kv.Range(t.Context(), all); err != nil || !equal(
+		&pb.RangeResponse{Kvs: got.Kvs, Count: got.Count}, &pb.RangeResponse{Kvs: want.Kvs, Count: want.Count},
+	) {
+		t.Errorf("%v, %v\nwant %v", got, err, want)
+	}
+}
+
 // Users and roles move, and their passwords and rights hold.
 func TestImportUsers(t *testing.T) {
 	etcd := servers.Etcd(t, "--unsafe-no-fsync", "--bcrypt-cost", "4")
