@@ -178,6 +178,11 @@ func TestStatusError(t *testing.T) {
 		{t.Context(), store.ErrClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), store.ErrWatchClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), context.Canceled, codes.Unavailable, "etcdserver: server stopped"},
+		{
+			t.Context(), fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded), codes.Unavailable,
+			"etcdserver: request timed out",
+		},
+		{t.Context(), context.DeadlineExceeded, codes.Unavailable, "etcdserver: request timed out"},
 		{ended, fmt.Errorf("read: %w", context.Canceled), codes.Canceled, "context canceled"},
 		{pastDeadline{ended}, context.Canceled, codes.DeadlineExceeded, "context deadline exceeded"},
 		{

@@ -72,10 +72,11 @@ var errorTable = []struct{ from, to error }{
 	{backend.ErrRejected, errRejected},
 	{backend.ErrUnknownOutcome, rpctypes.ErrGRPCTimeout},
 	{store.ErrUnavailable, rpctypes.ErrGRPCTimeout},
+	{context.DeadlineExceeded, rpctypes.ErrGRPCTimeout},
 }
 
 // statusError converts err for the client. Only the end of the request's own ctx counts as cancelled: if the engine
-// stops, the request has merely met a server that is shutting down.
+// stops, the request has merely met a server that is shutting down. Any other deadline is one for the database.
 func statusError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -94,7 +95,9 @@ func statusError(ctx context.Context, err error) error {
 			}
 			return status.FromContextError(ctx.Err()).Err()
 		}
-		return rpctypes.ErrGRPCStopped
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return rpctypes.ErrGRPCStopped
+		}
 	}
 	for _, e := range errorTable {
 		if errors.Is(err, e.from) {
