@@ -223,8 +223,12 @@ func (b *Backend) markBroken(doing string, cause error) error {
 // without end. What is not damaged can still be read.
 func (b *Backend) refuseWrites(doing string, cause error) {
 	err := fmt.Errorf("further writes are refused, export what can be read: %w", translate(doing, cause))
-	if b.broken.CompareAndSwap(nil, &err) {
-		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	if !b.broken.CompareAndSwap(nil, &err) {
+		return
+	}
+	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	if err := b.note(b.owner()); err != nil { // the next start finds less than what was acknowledged
+		b.log.Warn("cannot note what the store has reached", "path", b.path, "error", err)
 	}
 }
 
