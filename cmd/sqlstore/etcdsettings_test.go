@@ -8,16 +8,20 @@ import (
 	"testing"
 )
 
-// etcd's default lets every web page in. Only who asks for it gets it.
+// etcd's defaults let every web page in, of any origin and any host name. Only who asks for that gets it.
 func TestEtcdOrigins(t *testing.T) {
-	for _, c := range []struct{ args, want []string }{
-		{nil, nil},
-		{[]string{"--cors", "*"}, []string{"*"}},
-		{[]string{"--cors", "https://a.example:443"}, []string{"https://a.example:443"}},
+	for _, c := range []struct{ args, origins, hosts []string }{
+		{nil, nil, nil},
+		{[]string{"--cors", "*"}, []string{"*"}, nil},
+		{[]string{"--cors", "https://a.example:443"}, []string{"https://a.example:443"}, nil},
+		{[]string{"--host-whitelist", "*"}, nil, []string{"*"}},
+		{[]string{"--host-whitelist", "b.example,a.example"}, nil, []string{"a.example", "b.example"}},
+		{[]string{"--host-whitelist", ""}, nil, nil},
 	} {
 		s, _, err := (&etcdMode{args: c.args}).read()
-		if err != nil || !slices.Equal(s.config.CORS, c.want) {
-			t.Errorf("etcd %q: origins %q, %v; want %q", c.args, s.config.CORS, err, c.want)
+		if err != nil || !slices.Equal(s.config.CORS, c.origins) || !slices.Equal(s.config.HostWhitelist, c.hosts) {
+			t.Errorf("etcd %q: origins %q, hosts %q, %v; want %q and %q", c.args, s.config.CORS,
+				s.config.HostWhitelist, err, c.origins, c.hosts)
 		}
 	}
 }

@@ -21,7 +21,8 @@ func TestKineSettings(t *testing.T) {
 	s, _, err := readKine()
 	c := &s.config
 	if err != nil || c.ListenClientURLs[0] != "http://0.0.0.0:2379" ||
-		c.ListenMetricsURLs[0] != "http://0.0.0.0:8080" || !c.InsecurePlaintext || c.OnPostgres() {
+		c.ListenMetricsURLs[0] != "http://0.0.0.0:8080" || !c.InsecurePlaintext || c.OnPostgres() ||
+		len(c.CORS)+len(c.HostWhitelist) > 0 {
 		t.Errorf("defaults: %+v, %v", c, err)
 	}
 	if path, err := c.Database(); err != nil || !strings.HasSuffix(path, "/db/state.db") || !filepath.IsAbs(path) {

@@ -160,7 +160,8 @@ func security() []definition {
 		{"tls-max-version", text(""), Passed, "newest TLS version to accept: TLS1.2 or TLS1.3"},
 		{"cors", &urls{list{"*"}, "*"}, Passed, "origins whose web pages may use the JSON gateway, or * for all; if " +
 			"it is not set, none without TLS on the loopback interface"},
-		{"host-whitelist", newSet("*"), Passed, "host names to serve over HTTP without TLS, or * for all"},
+		{"host-whitelist", newSet(), Passed, "host names to serve over HTTP without TLS, or * for all; if it is not " +
+			"set, IP addresses, localhost and advertised names on the loopback interface"},
 		{"peer-cert-file", text(""), Raft, "certificate for peers"},
 		{"peer-key-file", text(""), Raft, "private key of --peer-cert-file"},
 		{"peer-client-cert-file", text(""), Raft, "certificate for connections to peers"},
