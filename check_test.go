@@ -24,14 +24,19 @@ func TestCheck(t *testing.T) {
 		cfg  sqlstore.Config
 		want error
 	}{
-		"limit":     {sqlstore.Config{MaxTxnOps: -1}, sqlstore.ErrConfig},
-		"listen":    {sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:0"}}, sqlstore.ErrConfig},
-		"plaintext": {sqlstore.Config{ListenMetricsURLs: []string{"http://0.0.0.0:0"}}, sqlstore.ErrPlaintext},
-		"no TLS":    {sqlstore.Config{ListenObjectsURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
-		"half TLS":  {sqlstore.Config{TLS: sqlstore.TLSFiles{Cert: cert}}, sqlstore.ErrConfig},
-		"no file":   {sqlstore.Config{TLS: sqlstore.TLSFiles{Cert: cert, Key: key}}, fs.ErrNotExist},
-		"tokens":    {sqlstore.Config{AuthToken: "none"}, sqlstore.ErrConfig},
-		"audit":     {sqlstore.Config{AuditLogLevel: "none"}, sqlstore.ErrConfig},
+		"limit":      {sqlstore.Config{MaxTxnOps: -1}, sqlstore.ErrConfig},
+		"blank name": {sqlstore.Config{Name: " "}, sqlstore.ErrConfig},
+		"blank data directory": {
+			sqlstore.Config{DataDir: " ", Datastore: "postgres://127.0.0.1:1/d"}, sqlstore.ErrConfig,
+		},
+		"blank audit log": {sqlstore.Config{AuditLog: "\t"}, sqlstore.ErrConfig},
+		"listen":          {sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:0"}}, sqlstore.ErrConfig},
+		"plaintext":       {sqlstore.Config{ListenMetricsURLs: []string{"http://0.0.0.0:0"}}, sqlstore.ErrPlaintext},
+		"no TLS":          {sqlstore.Config{ListenObjectsURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
+		"half TLS":        {sqlstore.Config{TLS: sqlstore.TLSFiles{Cert: cert}}, sqlstore.ErrConfig},
+		"no file":         {sqlstore.Config{TLS: sqlstore.TLSFiles{Cert: cert, Key: key}}, fs.ErrNotExist},
+		"tokens":          {sqlstore.Config{AuthToken: "none"}, sqlstore.ErrConfig},
+		"audit":           {sqlstore.Config{AuditLogLevel: "none"}, sqlstore.ErrConfig},
 		"compaction": {
 			sqlstore.Config{Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "x"}},
 			compactor.ErrConfig,

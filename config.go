@@ -242,6 +242,9 @@ const datastoreForm = "write sqlite:///path/to/file, with three slashes before a
 
 // file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
 func (c *Config) file() (string, error) {
+	if err := notBlank(setting.Name("DataDir"), c.DataDir); err != nil {
+		return "", err
+	}
 	switch {
 	case strings.Contains(c.DataDir, "://"): // it may hold a password
 		return "", fmt.Errorf("%w: %s is a URL instead of a directory: give it as %s", ErrConfig,
@@ -251,7 +254,7 @@ func (c *Config) file() (string, error) {
 			setting.Name("DatastorePasswordFile"), setting.Name("Datastore"))
 	case c.Temporary():
 		return "", nil
-	case c.Datastore == "" || c.Datastore == "sqlite" || c.Datastore == "sqlite://":
+	case c.Datastore == "" || c.Datastore == "sqlite":
 		if c.DataDir == "" {
 			return "", fmt.Errorf("%w: datastore %q needs a data directory", ErrConfig, c.Datastore)
 		}
@@ -275,8 +278,9 @@ func (c *Config) file() (string, error) {
 	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
 		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; write a # in a path as %%23", ErrConfig,
 			u.Redacted(), u.Fragment)
-	case strings.Trim(u.Path, "/") == "":
-		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
+	case strings.Trim(u.Path, "/") == "": // perhaps of a variable that is missing
+		return "", fmt.Errorf("%w: datastore %s names no file: %s, or leave it out for a file in %s", ErrConfig,
+			c.Datastore, datastoreForm, setting.Name("DataDir"))
 	}
 	return u.Path, nil
 }

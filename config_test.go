@@ -48,7 +48,6 @@ func TestDatabase(t *testing.T) {
 	for datastore, want := range map[string]string{
 		"":                           "dir/sqlstore.db",
 		"sqlite":                     "dir/sqlstore.db",
-		"sqlite://":                  "dir/sqlstore.db",
 		"sqlite:///a/b.db":           "/a/b.db",
 		"sqlite:///a%20b%3Fc%23d.db": "/a b?c#d.db",
 		"sqlite:///a b.db":           "/a b.db",
@@ -56,6 +55,9 @@ func TestDatabase(t *testing.T) {
 		"sqlite://user@/path.db":     "! write sqlite:///path/to/file",
 		"sqlite:rel.db":              "! write sqlite:///path/to/file",
 		"sqlite:///":                 "! write sqlite:///path/to/file",
+		"sqlite://":                  "! sqlite:// names no file: write sqlite:///path/to/file",
+		"SQLite://":                  "! or leave it out for a file in Config.DataDir",
+		"sqlite:":                    "! write sqlite:///path/to/file",
 		"sqlite:///a b?c%20.db":      "! ?c%20.db",
 		"sqlite:///a?":               "! %3F",
 		"sqlite:///a#b":              "! #b",
@@ -84,6 +86,11 @@ func TestDatabase(t *testing.T) {
 	mistaken := sqlstore.Config{DataDir: "postgres://u:secret@host/db"}
 	if _, err := mistaken.Database(); !errors.Is(err, sqlstore.ErrConfig) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a URL as the data directory: %v", err)
+	}
+	blank := sqlstore.Config{DataDir: " \t"}
+	if _, err := blank.Database(); !errors.Is(err, sqlstore.ErrConfig) ||
+		!strings.Contains(err.Error(), "white space") {
+		t.Errorf("a blank data directory: %v", err)
 	}
 	sqlite := sqlstore.Config{DataDir: "dir", DatastorePasswordFile: "file"}
 	if _, err := sqlite.Database(); !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), "Postgres") {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -20,6 +21,13 @@ const (
 
 // check refuses values that make no sense. Errors: [ErrConfig].
 func (c *Config) check() error {
+	for _, f := range []struct{ name, value string }{
+		{setting.Name("Name"), c.Name}, {setting.Name("DataDir"), c.DataDir}, {setting.Name("AuditLog"), c.AuditLog},
+	} {
+		if err := notBlank(f.name, f.value); err != nil {
+			return err
+		}
+	}
 	for _, f := range []struct {
 		name  string
 		value time.Duration
@@ -76,6 +84,15 @@ func (c *Config) check() error {
 		return err
 	}
 	return c.Compaction.Check()
+}
+
+// notBlank refuses a value of only white space, which somebody forgot to fill in. Errors: [ErrConfig].
+func notBlank(name, value string) error {
+	if value != "" && strings.TrimSpace(value) == "" {
+		return fmt.Errorf("%w: %s has only white space: give a value, or leave it out to get the default", ErrConfig,
+			name)
+	}
+	return nil
 }
 
 // checkAcknowledged refuses types that cannot be acknowledged. Errors: [ErrConfig].

@@ -26,6 +26,9 @@ const bucketForms = "a directory, file:///path, s3://bucket?region=..., gs://buc
 
 // openBucket opens the bucket that a flag names. mayMake says whether a directory is made that does not exist.
 func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.Repository, error) {
+	if strings.TrimSpace(name) == "" {
+		return nil, fmt.Errorf("%w: --%s has only white space: give %s", errSettings, flag, bucketForms)
+	}
 	dir := name
 	if scheme, _, isURL := strings.Cut(name, "://"); isURL {
 		if !strings.EqualFold(scheme, "file") {

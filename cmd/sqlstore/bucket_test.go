@@ -31,6 +31,7 @@ func TestErrorsOfBuckets(t *testing.T) {
 		"s3://b?endpoint=http://u:sec secret@h&zz=1":               "malformed",
 		"gs://b?unknown=secret":                                    "open bucket gs://b: ",
 		"azblob://c?unknown=secret":                                "",
+		" ":                                                        "has only white space",
 	} {
 		_, err := openBucket(t.Context(), "backup-to", name, false)
 		checkHint(t, name, err, want)

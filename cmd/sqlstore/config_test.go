@@ -91,6 +91,7 @@ func TestConfigCheck(t *testing.T) {
 		{"--cert-file=/none --key-file=/none", "/none"},
 		{"--listen-client-urls=127.0.0.1:2379", "the scheme is missing"},
 		{"--auto-compaction-retention=1x", "Retention"},
+		{"--datastore=sqlite://", "write sqlite:///path/to/file"},
 	} {
 		if out, err := configure(append([]string{"check"}, strings.Fields(c.args)...)...); err == nil ||
 			!strings.Contains(err.Error(), c.want) || out != "" {
