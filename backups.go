@@ -31,7 +31,7 @@ type Backups struct {
 	Interval time.Duration
 	// FullInterval is how often a new full backup is written. Default 24 h.
 	FullInterval time.Duration
-	// Keep is how far back every point can be restored. Default 7 days.
+	// Keep is how far back every point can be restored, 1 min or more. Default 7 days.
 	Keep time.Duration
 	// Recipients can decrypt the backups. Without any, they are not encrypted.
 	Recipients []age.Recipient

@@ -15,6 +15,9 @@ const (
 	// shortest is the shortest time between two things that a server does again and again: more often, it would do
 	// nothing else.
 	shortest = 10 * time.Millisecond
+	// shortestKeep is the shortest time for which backups are kept: with less, a point would be deleted before anybody
+	// could restore it.
+	shortestKeep = time.Minute
 	// fewestConns is the smallest number of connections to Postgres with which a server makes progress.
 	fewestConns = 4
 )
@@ -42,7 +45,7 @@ func (c *Config) check() error {
 		{setting.Name("CorruptChecks.CompactionPeriod"), c.CorruptChecks.CompactionPeriod, shortest},
 		{setting.Name("Backups.Interval"), c.Backups.Interval, shortest},
 		{setting.Name("Backups.FullInterval"), c.Backups.FullInterval, shortest},
-		{setting.Name("Backups.Keep"), c.Backups.Keep, 0},
+		{setting.Name("Backups.Keep"), c.Backups.Keep, shortestKeep},
 	} {
 		if f.value < 0 || f.value > 0 && f.value < f.least {
 			return fmt.Errorf("%w: %s is %v: it must be at least %v", ErrConfig, f.name, f.value, f.least)

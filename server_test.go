@@ -103,7 +103,8 @@ func TestSenselessValues(t *testing.T) {
 			"Config.CorruptChecks.CompactionPeriod|at least 10ms",
 		},
 		{sqlstore.Config{Backups: sqlstore.Backups{Interval: 1}}, "Config.Backups.Interval|at least 10ms"},
-		{sqlstore.Config{Backups: sqlstore.Backups{Keep: -1}}, "Config.Backups.Keep|at least 0s"},
+		{sqlstore.Config{Backups: sqlstore.Backups{Keep: -1}}, "Config.Backups.Keep|at least 1m0s"},
+		{sqlstore.Config{Backups: sqlstore.Backups{Keep: 1}}, "Config.Backups.Keep is 1ns|at least 1m0s"},
 		{
 			sqlstore.Config{Backups: sqlstore.Backups{FullInterval: time.Second}},
 			"Config.Backups.FullInterval is 1s|at least 5s, which is Config.Backups.Interval",

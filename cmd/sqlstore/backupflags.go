@@ -25,20 +25,22 @@ func (b *backupFlags) register(f *pflag.FlagSet) {
 	durationVar(f, &b.interval, "backup-interval", 5*time.Second, "how often to save what was committed since")
 	durationVar(f, &b.fullInterval, "backup-full-interval", 24*time.Hour, "how often to begin a new full backup")
 	durationVar(f, &b.keep, "backup-keep", 7*24*time.Hour,
-		"how far back every revision and time can be restored; older backups are deleted")
+		"how far back every revision and time can be restored, 1m or more; older backups are deleted")
 	f.StringArrayVar(&b.recipients, "backup-recipient", nil, recipientHelp)
 }
 
-func (b *backupFlags) check() error {
+// finish checks the flags and sets the times in the server's configuration, which has limits for them.
+func (b *backupFlags) finish(c *sqlstore.Config) error {
 	if b.interval <= 0 || b.fullInterval <= 0 || b.keep <= 0 {
 		return fmt.Errorf("%w: --backup-interval, --backup-full-interval and --backup-keep must be positive",
 			errSettings)
 	}
+	c.Backups.Interval, c.Backups.FullInterval, c.Backups.Keep = b.interval, b.fullInterval, b.keep
 	_, err := parseRecipients("backup-recipient", b.recipients)
 	return err
 }
 
-// open configures the server's backups. close ends their use.
+// open configures where the server's backups go. end ends their use.
 func (b *backupFlags) open(c *sqlstore.Config) (end func(), err error) {
 	if b.to == "" {
 		return func() {}, nil
@@ -51,10 +53,7 @@ func (b *backupFlags) open(c *sqlstore.Config) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Backups = sqlstore.Backups{
-		Bucket: r.Bucket, Dir: r.Dir, Name: bucketName(b.to, r.Dir), Interval: b.interval,
-		FullInterval: b.fullInterval, Keep: b.keep,
-		Recipients: recipients,
-	}
+	c.Backups.Bucket, c.Backups.Dir, c.Backups.Name = r.Bucket, r.Dir, bucketName(b.to, r.Dir)
+	c.Backups.Recipients = recipients
 	return func() { _ = r.Bucket.Close() }, nil
 }

@@ -256,7 +256,7 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive",
 			errSettings)
 	}
-	if err := s.backups.check(); err != nil {
+	if err := s.backups.finish(c); err != nil {
 		return err
 	}
 	c.AuthTokenTTL = time.Duration(min(s.authTokenTTL, most)) * time.Second
