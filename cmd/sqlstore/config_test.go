@@ -91,6 +91,8 @@ func TestConfigCheck(t *testing.T) {
 		{"--cert-file=/none --key-file=/none", "/none"},
 		{"--listen-client-urls=127.0.0.1:2379", "the scheme is missing"},
 		{"--auto-compaction-retention=1x", "Retention"},
+		{"--listen-client-urls=http://127.0.0.1:99999", "the port 99999 is not from 0 to 65535"},
+		{"--distributed-tracing-sampling-rate=2000000", "--distributed-tracing-sampling-rate is 2000000"},
 		{"--backup-keep=1ns", "is 1ns: it must be at least 1m0s"},
 		{"--backup-interval=1h --backup-full-interval=1m", "is 1m0s: it must be at least 1h0m0s"},
 		{"--datastore=sqlite://", "write sqlite:///path/to/file"},

@@ -34,6 +34,10 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 		values["name"] = "" // the host's: etcd's default would be the same for all replicas
 	}
 	e.withoutTLS(values, flags)
+	if o.Text("enable-distributed-tracing") != "true" { // as in etcd, they are not checked then
+		delete(values, "distributed-tracing-address")
+		delete(values, "distributed-tracing-sampling-rate")
+	}
 	for name, value := range values {
 		if flags.Lookup(name) == nil {
 			if o.Given(name) && !o.Default(name) {

@@ -26,6 +26,18 @@ func TestEtcdOrigins(t *testing.T) {
 	}
 }
 
+// As in etcd, where traces go, and how many, is checked only if there are any.
+func TestEtcdTracing(t *testing.T) {
+	for _, flag := range []string{"--distributed-tracing-address=x", "--distributed-tracing-sampling-rate=-1"} {
+		if s, _, err := (&etcdMode{args: []string{flag}}).read(); err != nil || s.traces {
+			t.Errorf("%s: %v", flag, err)
+		}
+		if _, _, err := (&etcdMode{args: []string{flag, "--enable-distributed-tracing"}}).read(); err == nil {
+			t.Errorf("%s is accepted", flag)
+		}
+	}
+}
+
 // readEtcd reads a configuration file of etcd's.
 func readEtcd(t *testing.T, file string, args ...string) (*etcdMode, *settings, *reloader) {
 	t.Helper()

@@ -248,13 +248,14 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
 		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)
-	case s.traces && (s.tracing.PerMillion < 0 || s.tracing.PerMillion > otlp.Million):
-		return fmt.Errorf("%w: --distributed-tracing-sampling-rate must be from 0 to %d", errSettings, otlp.Million)
 	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 4 || c.DatastoreMaxConns > most):
 		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 4 to %d", errSettings, most)
 	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
 		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive",
 			errSettings)
+	}
+	if err := s.checkTracing(); err != nil {
+		return err
 	}
 	if err := s.backups.finish(c); err != nil {
 		return err

@@ -71,24 +71,30 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// As in etcd, the rate is checked only if tracing is on.
 func TestTracingSettings(t *testing.T) {
-	s, err := read(t, []string{"--distributed-tracing-sampling-rate", "-1"}, nil, "")
-	if err != nil || s.traces || s.config.TracerProvider != nil {
-		t.Errorf("without tracing: %v, %t", err, s.traces)
-	}
-	s, err = read(t, nil, map[string]string{"SQLSTORE_DISTRIBUTED_TRACING_ADDRESS": "collector:4317"},
+	s, err := read(t, nil, map[string]string{"SQLSTORE_DISTRIBUTED_TRACING_ADDRESS": "collector:4317"},
 		"enable-distributed-tracing: true\ndistributed-tracing-sampling-rate: 1000000\n"+
 			"distributed-tracing-instance-id: a\n")
 	want := otlp.Config{Address: "collector:4317", Service: "sqlstore", Instance: "a", PerMillion: otlp.Million}
 	if err != nil || !s.traces || s.tracing != want {
 		t.Errorf("%+v, %v", s.tracing, err)
 	}
-	for _, rate := range []string{"-1", "1000001"} {
-		args := []string{"--enable-distributed-tracing", "--distributed-tracing-sampling-rate", rate}
-		_, err := read(t, args, nil, "")
-		if !errors.Is(err, errSettings) {
-			t.Errorf("rate %s: %v", rate, err)
+	for _, c := range []struct{ args, want string }{
+		{"--distributed-tracing-sampling-rate=-1", "is -1: it must be from 0 to 1000000"},
+		{"--distributed-tracing-sampling-rate=1000001", "is 1000001: it must be from 0 to 1000000"},
+		{"--distributed-tracing-address=nonsense", `"nonsense": write host:port`},
+		{"--distributed-tracing-address=http://u:secret@localhost:4317", "write host:port"},
+		{"--distributed-tracing-address=localhost:99999", "write host:port"},
+		{"--distributed-tracing-address=localhost:0", "write host:port"},
+		{"--enable-distributed-tracing --distributed-tracing-address=", "write host:port"},
+		{"--distributed-tracing-address=", ""},
+		{"--enable-distributed-tracing --distributed-tracing-address=[::1]:4317", ""},
+	} {
+		_, err := read(t, strings.Fields(c.args), nil, "")
+		if c.want != "" {
+			checkHint(t, c.args, err, c.want)
+		} else if err != nil {
+			t.Errorf("%s: %v", c.args, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ func TestCheckAdvertised(t *testing.T) {
 		"unix:///run/s": true, "unixs://localhost:1": true,
 		"junk": false, "": false, "etcd.example:2379": false, "http://etcd.example": false,
 		"http://etcd.example:":       false,
+		"http://etcd.example:65536":  false,
 		"http://etcd.example:1/path": false, "ftp://etcd.example:1": false, "http://a b:1": false,
 	} {
 		if err := listen.CheckAdvertised([]string{"http://first:1", url}); (err == nil) != good {

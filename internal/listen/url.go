@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -104,6 +106,9 @@ func parseAnyHost(s string) (_ URL, host string, _ error) {
 	}
 	if port == "" {
 		return URL{}, "", errors.New("the port is missing")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return URL{}, "", fmt.Errorf("the port %s is not from 0 to %d", port, math.MaxUint16)
 	}
 	return URL{Scheme: u.Scheme, Address: u.Host}, host, nil
 }

@@ -44,14 +44,15 @@ func TestParseURLs(t *testing.T) {
 
 func TestParseURLsRefuses(t *testing.T) {
 	for url, why := range map[string]string{
-		"ftp://127.0.0.1:1":    "scheme",
-		"127.0.0.1:2379":       "write http://127.0.0.1:2379 or https://",
-		"localhost:2379":       "write http://localhost:2379 or https://",
-		"http://127.0.0.1":     "host:port",
-		"http://127.0.0.1:":    "port is missing",
-		"http://127.0.0.1:1/x": "no path",
-		"http://example.com:1": "IP address",
-		"unix://":              "path is missing",
+		"ftp://127.0.0.1:1":      "scheme",
+		"127.0.0.1:2379":         "write http://127.0.0.1:2379 or https://",
+		"localhost:2379":         "write http://localhost:2379 or https://",
+		"http://127.0.0.1":       "host:port",
+		"http://127.0.0.1:":      "port is missing",
+		"http://127.0.0.1:65536": "from 0 to 65535",
+		"http://127.0.0.1:1/x":   "no path",
+		"http://example.com:1":   "IP address",
+		"unix://":                "path is missing",
 	} {
 		_, err := listen.ParseURLs([]string{"http://127.0.0.1:1", url})
 		if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), url) {
