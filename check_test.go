@@ -58,6 +58,12 @@ func TestCheck(t *testing.T) {
 		"an empty name": {sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{
 			TrustedCA: cert, AllowedNames: []string{""},
 		}}, sqlstore.ErrConfig},
+		"an empty host": {sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{
+			TrustedCA: cert, AllowedHosts: []string{"a.example", ""},
+		}}, sqlstore.ErrConfig},
+		"a blank host": {sqlstore.Config{AutoTLS: true, DataDir: dir, TLS: sqlstore.TLSFiles{
+			TrustedCA: cert, AllowedHosts: []string{" "},
+		}}, sqlstore.ErrConfig},
 		"etcd": {sqlstore.Config{DataDir: filepath.Join(dir, "etcd")}, sqlstore.ErrEtcdData},
 	} {
 		if err := c.cfg.Check(); !errors.Is(err, c.want) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,8 +57,11 @@ func (f Files) Check() error {
 	case len(f.AllowedNames) > 0 && f.TrustedCA == "":
 		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.AllowedNames"),
 			setting.Name("TLS.TrustedCA"))
-	case slices.Contains(f.AllowedNames, ""):
-		return fmt.Errorf("%s has an empty name", setting.Name("TLS.AllowedNames"))
+	case slices.ContainsFunc(f.AllowedHosts, blank): // it would refuse everyone
+		return fmt.Errorf("%s has an empty name: give the hosts, or leave it out", setting.Name("TLS.AllowedHosts"))
+	case slices.ContainsFunc(f.AllowedNames, blank):
+		return fmt.Errorf("%s has an empty name: give the common names, or leave it out",
+			setting.Name("TLS.AllowedNames"))
 	case len(f.AllowedHosts) > 0 && len(f.AllowedNames) > 0:
 		return fmt.Errorf("%s and %s exclude each other", setting.Name("TLS.AllowedHosts"),
 			setting.Name("TLS.AllowedNames"))
@@ -66,6 +70,8 @@ func (f Files) Check() error {
 	}
 	return nil
 }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // settling is how long an unchanged time and size do not prove unchanged contents: two writes may fall into one tick of
 // the file system's clock. It counts from the first check, because that clock may be wrong.
