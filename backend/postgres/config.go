@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -40,7 +43,7 @@ type Config struct {
 	// precedence over the DSN's password.
 	PasswordFile string
 	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
-	// none. At least 4 are used; a verification uses one more. One is the listener's; up to 5 are for control
+	// none. Less than 4 is an error; a verification uses one more. One is the listener's; up to 5 are for control
 	// statements (writes, heartbeats, the clock, leases, hints); the rest are for reads, which leaves one if there are
 	// fewer than 6. With 4, a batch that has to read while a read hangs and a renewal waits for its lease may fail. A
 	// server that allows fewer connections gets fewer.
@@ -57,7 +60,8 @@ type Config struct {
 // Open connects, migrates the schema if needed and checks that the server keeps what it acknowledges. It tries once;
 // the caller must retry if the server is not up yet.
 //
-// Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN].
+// Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN],
+// [ErrParameter].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	b, err := newBackend(cfg)
 	if err != nil {
@@ -140,13 +144,13 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	}, nil
 }
 
-// CheckDSN returns an [ErrDSN] if the DSN cannot be used, without connecting.
+// CheckDSN returns an [ErrDSN] or [ErrParameter] if the DSN cannot be used, without connecting.
 func CheckDSN(cfg Config) error {
 	_, err := poolConfig(cfg)
 	return err
 }
 
-// Connections returns how many connections a backend may open. Errors: [ErrDSN].
+// Connections returns how many connections a backend may open. Errors: [ErrDSN], [ErrParameter].
 func Connections(cfg Config) (int, error) {
 	pc, err := poolConfig(cfg)
 	if err != nil {
@@ -166,18 +170,15 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("%w: %s: write an @ in a user name, password or database name as %%40", ErrDSN,
 			Redact(cfg.DSN))
 	}
+	total, err := connections(cfg.MaxConns, given.RuntimeParams)
+	if err != nil {
+		return nil, err
+	}
 	pc, err := pgxpool.ParseConfig(cfg.DSN)
 	if err != nil {
 		return nil, dsnError(cfg.DSN, err)
 	}
-	total := cfg.MaxConns
-	if _, ok := given.RuntimeParams["pool_max_conns"]; total <= 0 && ok {
-		total = int(pc.MaxConns)
-	}
-	if total <= 0 {
-		total = defaultMaxConns
-	}
-	pc.MaxConns = int32(max(total, minConns) - 1) // the listener has one
+	pc.MaxConns = int32(total - 1) // the listener has one
 	// No ping: the read that fails on a connection that broke while idle detects it, and is retried.
 	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -187,6 +188,21 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		pc.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	return pc, nil
+}
+
+// connections returns how many connections are configured. Errors: [ErrParameter].
+func connections(configured int, parameters map[string]string) (int, error) {
+	text, given := parameters["pool_max_conns"]
+	inDSN, err := strconv.ParseInt(text, 10, 32)
+	switch {
+	case configured != 0 && configured < minConns:
+		return 0, fmt.Errorf("%w: %s is %d: it must be at least %d", ErrParameter, setting.Name("DatastoreMaxConns"),
+			configured, minConns)
+	case given && (err != nil || inDSN < minConns):
+		return 0, fmt.Errorf("%w: pool_max_conns in the DSN is %q: it must be at least %d", ErrParameter, text,
+			minConns)
+	}
+	return cmp.Or(configured, int(inDSN), defaultMaxConns), nil
 }
 
 // splitsPassword reports whether pgx takes the end of a password with an @ for a part of the host's or the database's
@@ -222,7 +238,7 @@ func dsnError(dsn string, err error) error {
 }
 
 // WithDatabase opens the database and passes it to f without migrating or checking it, so that f can inspect and change
-// its schema. Errors: [ErrDSN] and those of f.
+// its schema. Errors: [ErrDSN], [ErrParameter] and those of f.
 func WithDatabase(ctx context.Context, cfg Config, f func(ctx context.Context, db *sql.DB) error) error {
 	b, err := newBackend(cfg)
 	if err != nil {

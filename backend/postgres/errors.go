@@ -15,6 +15,8 @@ import (
 var (
 	// ErrDSN is returned for a DSN that cannot be parsed.
 	ErrDSN = errors.New("not a DSN of Postgres")
+	// ErrParameter is returned for a setting of the connections with which sqlstore cannot work.
+	ErrParameter = errors.New("bad parameter of the database")
 	// ErrUnsuitable is returned for a server that cannot provide the guarantees that sqlstore makes.
 	ErrUnsuitable = errors.New("the database server does not suit")
 	// ErrRefused is returned when the server refuses the user, the database, a right or a parameter. A retry helps only

@@ -50,6 +50,11 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		"postgres://u:secret@127.0.0.1:1/db?sslmode=bad":                                     ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?default_query_exec_mode=bad":                     ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?sslrootcert=/does/not/exist&sslmode=verify-full": ErrDSN,
+		"postgres://u:secret@127.0.0.1:1/db?pool_max_conns=3":                                ErrParameter,
+		"postgres://u:secret@127.0.0.1:1/db?pool_max_conns=0":                                ErrParameter,
+		"postgres://u:secret@127.0.0.1:1/db?pool_max_conns=":                                 ErrParameter,
+		"postgres://u:secret@127.0.0.1:1/db?pool_max_conns=many":                             ErrParameter,
+		"postgres://u:secret@127.0.0.1:1/db?pool_max_conns=4":                                backend.ErrUnavailable,
 		"postgres://u:secret@127.0.0.1:1/db?password=secret":                                 backend.ErrUnavailable,
 		"postgres://u:secret@127.0.0.1:1/db?sslmode=disable":                                 backend.ErrUnavailable,
 	} {

@@ -25,8 +25,8 @@ func (v *View) Close() error {
 	return nil
 }
 
-// OpenView opens the database for reading. Errors: [ErrDSN], [ErrUnsuitable], [ErrOldSchema], [schema.ErrNewer],
-// [backend.ErrUnavailable].
+// OpenView opens the database for reading. Errors: [ErrDSN], [ErrParameter], [ErrUnsuitable], [ErrOldSchema],
+// [schema.ErrNewer], [backend.ErrUnavailable].
 func OpenView(ctx context.Context, cfg Config) (*View, error) {
 	b, err := newBackend(cfg)
 	if err != nil {
