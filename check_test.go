@@ -41,8 +41,11 @@ func TestCheck(t *testing.T) {
 			sqlstore.Config{Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "x"}},
 			compactor.ErrConfig,
 		},
-		"datastore":   {sqlstore.Config{Datastore: "mysql://h/d"}, sqlstore.ErrConfig},
-		"DSN":         {sqlstore.Config{Datastore: "postgres://u:x@y@h/d"}, postgres.ErrDSN},
+		"datastore": {sqlstore.Config{Datastore: "mysql://h/d"}, sqlstore.ErrConfig},
+		"DSN":       {sqlstore.Config{Datastore: "postgres://u:x@y@h/d"}, postgres.ErrDSN},
+		"session": {
+			sqlstore.Config{Datastore: "postgres://h/d?target_session_attrs=standby"}, postgres.ErrParameter,
+		},
 		"connections": {sqlstore.Config{Datastore: "postgres://h/d?pool_max_conns=3"}, postgres.ErrParameter},
 		"password": {
 			sqlstore.Config{Datastore: "postgres://h/d", DatastorePasswordFile: cert}, sqlstore.ErrConfig,

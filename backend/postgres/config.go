@@ -63,6 +63,9 @@ type Config struct {
 // Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN],
 // [ErrParameter].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
+	if err := checkSession(cfg.DSN); err != nil {
+		return nil, err
+	}
 	b, err := newBackend(cfg)
 	if err != nil {
 		return nil, err
@@ -144,10 +147,12 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	}, nil
 }
 
-// CheckDSN returns an [ErrDSN] or [ErrParameter] if the DSN cannot be used, without connecting.
+// CheckDSN returns an [ErrDSN] or [ErrParameter] if [Open] cannot use the DSN, without connecting.
 func CheckDSN(cfg Config) error {
-	_, err := poolConfig(cfg)
-	return err
+	if _, err := poolConfig(cfg); err != nil {
+		return err
+	}
+	return checkSession(cfg.DSN)
 }
 
 // Connections returns how many connections a backend may open. Errors: [ErrDSN], [ErrParameter].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -140,6 +141,21 @@ func explain(ctx context.Context, c *pgconn.PgConn, err error) error {
 // current reports whether a connection of the pools leads to the server that was connected last.
 func (b *Backend) current(_ context.Context, c *pgx.Conn) (bool, error) {
 	return b.servers.current(linkOf(c).place), nil
+}
+
+// checkSession refuses sessions that can never write, or that lead to a standby whenever there is one. Errors:
+// [ErrParameter].
+func checkSession(dsn string) error {
+	wanted := os.Getenv("PGTARGETSESSIONATTRS")
+	if u, err := url.Parse(dsn); err == nil && u.Query().Has("target_session_attrs") {
+		wanted = u.Query().Get("target_session_attrs")
+	}
+	switch wanted {
+	case "read-only", "standby", "prefer-standby":
+		return fmt.Errorf("%w: target_session_attrs of the DSN, or PGTARGETSESSIONATTRS, is %s, but a server writes: "+
+			"leave it out, or make it read-write", ErrParameter, wanted)
+	}
+	return nil
 }
 
 // namesSession reports whether the user specifies which servers are acceptable. Otherwise those that accept writes are.

@@ -95,6 +95,7 @@ func TestConfigCheck(t *testing.T) {
 		{"--distributed-tracing-sampling-rate=2000000", "--distributed-tracing-sampling-rate is 2000000"},
 		{"--backup-keep=1ns", "is 1ns: it must be at least 1m0s"},
 		{"--backup-interval=1h --backup-full-interval=1m", "is 1m0s: it must be at least 1h0m0s"},
+		{"--datastore=postgres://h/d?target_session_attrs=read-only", "leave it out, or make it read-write"},
 		{"--datastore=postgres://h/d?pool_max_conns=0", `pool_max_conns in the DSN is "0": it must be at least 4`},
 		{"--datastore=sqlite://", "write sqlite:///path/to/file"},
 	} {
