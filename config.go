@@ -98,7 +98,7 @@ type Config struct {
 	TLS TLSFiles
 	// AutoTLS generates a certificate if TLS names none. It is kept in DataDir.
 	AutoTLS bool
-	// AutoTLSYears is how long a generated certificate is valid, in years. Default 1.
+	// AutoTLSYears is how long a generated certificate is valid, in years, at most 1000. Default 1.
 	AutoTLSYears int
 	// NoGateway turns the JSON gateway off.
 	NoGateway bool

@@ -20,6 +20,8 @@ const (
 	shortestKeep = time.Minute
 	// fewestConns is the smallest number of connections to Postgres with which a server makes progress.
 	fewestConns = 4
+	// mostTLSYears is the longest validity of a generated certificate, which can hold no date after the year 9999.
+	mostTLSYears = 1000
 )
 
 // check refuses values that make no sense. Errors: [ErrConfig].
@@ -65,6 +67,10 @@ func (c *Config) check() error {
 		if f.value < 0 || f.value > 0 && f.value < f.least {
 			return fmt.Errorf("%w: %s is %d: it must be at least %d", ErrConfig, f.name, f.value, f.least)
 		}
+	}
+	if c.AutoTLSYears > mostTLSYears {
+		return fmt.Errorf("%w: %s is %d: it must be at most %d", ErrConfig, setting.Name("AutoTLSYears"),
+			c.AutoTLSYears, mostTLSYears)
 	}
 	full := cmp.Or(c.Backups.FullInterval, defaultBackupFullInterval)
 	if each := cmp.Or(c.Backups.Interval, defaultBackupInterval); full < each {

@@ -93,6 +93,7 @@ func TestSenselessValues(t *testing.T) {
 		{sqlstore.Config{MaxRequestBytes: -1}, "Config.MaxRequestBytes|at least 0"},
 		{sqlstore.Config{MaxTxnOps: -1}, "Config.MaxTxnOps|at least 0"},
 		{sqlstore.Config{AutoTLSYears: -1}, "Config.AutoTLSYears|at least 0"},
+		{sqlstore.Config{AutoTLSYears: 1001}, "Config.AutoTLSYears is 1001|at most 1000"},
 		{sqlstore.Config{DatastoreMaxConns: 3}, "Config.DatastoreMaxConns is 3|at least 4"},
 		{
 			sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{Period: 1}},

@@ -97,6 +97,7 @@ func TestConfigCheck(t *testing.T) {
 		{"--backup-interval=1h --backup-full-interval=1m", "is 1m0s: it must be at least 1h0m0s"},
 		{"--datastore=postgres://h/d?target_session_attrs=read-only", "leave it out, or make it read-write"},
 		{"--datastore=postgres://h/d?pool_max_conns=0", `pool_max_conns in the DSN is "0": it must be at least 4`},
+		{"--auto-tls --self-signed-cert-validity=99999999999999", "is 99999999999999: it must be at most 1000"},
 		{"--datastore=sqlite://", "write sqlite:///path/to/file"},
 	} {
 		if out, err := configure(append([]string{"check"}, strings.Fields(c.args)...)...); err == nil ||

@@ -118,7 +118,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"accept only client certificates with one of these common names")
 	f.BoolVar(&c.AutoTLS, "auto-tls", false,
 		"generate a certificate if --cert-file names none; it is kept in --data-dir")
-	f.IntVar(&c.AutoTLSYears, "self-signed-cert-validity", 1, "years for which a generated certificate is valid")
+	f.IntVar(&c.AutoTLSYears, "self-signed-cert-validity", 1, "years for which a generated certificate is valid, at "+
+		"most 1000")
 	f.StringVar(&s.tlsMinVersion, "tls-min-version", "TLS1.2", "oldest TLS version to accept: TLS1.2 or TLS1.3")
 	f.StringVar(&s.tlsMaxVersion, "tls-max-version", "",
 		"newest TLS version to accept: TLS1.2 or TLS1.3 (default: the newest)")
