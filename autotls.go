@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -54,13 +53,12 @@ func (c *Config) autoTLS(log *slog.Logger) (autoTLS, error) {
 func (c *Config) hosts() (hosts []string) {
 	for _, raw := range slices.Concat(c.ListenClientURLs, c.ListenClientHTTPURLs, c.ListenMetricsURLs,
 		c.ListenObjectsURLs, c.ListenConsoleURLs, c.AdvertiseClientURLs) {
-		u, err := url.Parse(strings.TrimSpace(raw))
-		if err != nil || u.Hostname() == "" { // an invalid URL is refused later, a unix socket has no host
-			continue
-		}
-		hosts = append(hosts, u.Hostname())
-		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
+		if listen.Wildcard(raw) {
 			hosts = append(hosts, "localhost", "127.0.0.1", "::1")
+		}
+		// an invalid URL is refused later, a unix socket has no host
+		if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.Hostname() != "" {
+			hosts = append(hosts, u.Hostname())
 		}
 	}
 	slices.Sort(hosts)

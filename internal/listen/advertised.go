@@ -3,6 +3,7 @@ package listen
 import (
 	"net"
 	"net/url"
+	"strings"
 )
 
 // Advertised returns listen URLs for clients: with this machine's address in the place of a wildcard such as 0.0.0.0,
@@ -27,17 +28,18 @@ func Wildcard(s string) bool {
 	return wildcard
 }
 
+// parseWildcard takes a URL without a host, such as http://:2379, for a wildcard, as listeners do.
 func parseWildcard(s string) (u *url.URL, wildcard bool) {
-	u, err := url.Parse(s)
-	if err != nil {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil || u.Scheme == "unix" || u.Scheme == "unixs" {
 		return nil, false
 	}
 	ip := net.ParseIP(u.Hostname())
-	return u, ip != nil && ip.IsUnspecified()
+	return u, u.Hostname() == "" || ip != nil && ip.IsUnspecified()
 }
 
 // OutgoingAddress returns the address from which this machine would connect to others, or "" if it has no route to
-// them. The wildcard 0.0.0.0 stands for IPv4 alone, :: for both.
+// them. The wildcard 0.0.0.0 stands for IPv4 alone, the others for both.
 func OutgoingAddress(wildcard string) string {
 	// Addresses for documentation; nothing is sent.
 	to := [][2]string{{"udp4", "192.0.2.1:9"}, {"udp6", "[2001:db8::1]:9"}}

@@ -38,14 +38,14 @@ func TestAdvertised(t *testing.T) {
 		})
 	}
 	given := []string{
-		"http://0.0.0.0:1", "https://[::]:2", "http://127.0.0.1:3", "http://localhost:4", "unix:///run/s",
-		"http://[::1]:5",
+		"http://0.0.0.0:1", "https://[::]:2", "http://:3", "http://127.0.0.1:4", "http://localhost:5", "unix:///run/s",
+		"http://[::1]:6",
 	}
 	got := listen.Advertised(given)
-	if !slices.Equal(got[2:], given[2:]) {
-		t.Errorf("%v became %v", given[2:], got[2:])
+	if !slices.Equal(got[3:], given[3:]) {
+		t.Errorf("%v became %v", given[3:], got[3:])
 	}
-	for i, wildcard := range []string{"0.0.0.0", "::"} {
+	for i, wildcard := range []string{"0.0.0.0", "::", ""} {
 		if listen.OutgoingAddress(wildcard) == "" { // without a route to others
 			if got[i] != given[i] || !listen.Wildcard(got[i]) {
 				t.Errorf("%s became %s", given[i], got[i])
