@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,24 +218,39 @@ func TestCloseEndsWatches(t *testing.T) {
 	}
 }
 
-// Metrics without TLS on loopback follow docs/kubernetes.md; clients without TLS are most likely a mistake.
+// Metrics without TLS on loopback follow docs/kubernetes.md; clients without TLS are most likely a mistake, and so are
+// those that need no certificate beside others that do.
 func TestUnusedTLSFilesAreLogged(t *testing.T) {
+	secure, plain := []string{"https://127.0.0.1:0"}, []string{"http://127.0.0.1:0"}
+	socket := []string{"unix://" + filepath.Join(t.TempDir(), "s")}
 	for name, tc := range map[string]struct {
-		clients []string
-		warns   bool
+		clients, http, objects []string
+		authority, warns       bool
 	}{
-		"metrics without TLS":   {[]string{"https://127.0.0.1:0"}, false},
-		"a socket besides":      {[]string{"https://127.0.0.1:0", "unix://" + filepath.Join(t.TempDir(), "s")}, false},
-		"all clients plaintext": {[]string{"http://127.0.0.1:0"}, true},
+		"metrics without TLS":          {clients: secure, authority: true},
+		"a socket besides":             {clients: slices.Concat(secure, socket), authority: true},
+		"all clients plaintext":        {clients: plain, warns: true},
+		"plaintext besides":            {clients: slices.Concat(secure, plain)},
+		"no certificate besides":       {clients: slices.Concat(secure, plain), authority: true, warns: true},
+		"HTTP without certificates":    {clients: secure, http: plain, authority: true, warns: true},
+		"a plaintext API":              {clients: secure, objects: plain},
+		"the API without certificates": {clients: secure, objects: plain, authority: true, warns: true},
+		"the API on a socket":          {clients: secure, objects: socket, authority: true},
+		"the API with certificates":    {clients: secure, objects: secure, authority: true},
 	} {
+		files := certificates(t)
+		if tc.authority {
+			files.TrustedCA = files.Cert
+		}
 		address, err := launch.FreeAddress()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var log logged
 		s, err := sqlstore.Start(t.Context(), sqlstore.Config{
-			TLS: certificates(t), ListenClientURLs: tc.clients, ListenMetricsURLs: []string{"http://" + address},
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			TLS: files, ListenClientURLs: tc.clients, ListenClientHTTPURLs: tc.http, ListenObjectsURLs: tc.objects,
+			ListenMetricsURLs: []string{"http://" + address},
+			Logger:            slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)

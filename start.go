@@ -66,7 +66,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.clients = urls
-	httpClients, _, err := s.open(ctx, cfg.ListenClientHTTPURLs, listen.Mode{OnlyHTTP: true}, &cfg)
+	httpClients, httpURLs, err := s.open(ctx, cfg.ListenClientHTTPURLs, listen.Mode{OnlyHTTP: true}, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +83,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.objectURLs = urls
+	if cfg.TLS.TrustedCA != "" {
+		s.warnUnasked(slices.Concat(s.clients, httpURLs, s.objectURLs))
+	}
 	console, urls, err := s.open(ctx, cfg.ListenConsoleURLs, listen.Mode{OnlyHTTP: true}, &cfg)
 	if err != nil {
 		return nil, err
@@ -188,6 +191,16 @@ func (s *Server) advertise(cfg *Config) {
 			s.log.Warn("this server advertises an address that other machines cannot reach: set "+
 				setting.Name("AdvertiseClientURLs"), "url", u)
 		}
+	}
+}
+
+// warnUnasked warns of URLs whose clients need no certificate, while those of other URLs do. Only the server's own user
+// can connect to a unix socket.
+func (s *Server) warnUnasked(urls []string) {
+	open := slices.DeleteFunc(urls, func(u string) bool { return !strings.HasPrefix(u, "http:") })
+	if len(open) > 0 {
+		s.log.Warn("clients need no certificate on listeners without TLS, in spite of "+setting.Name("TLS.TrustedCA")+
+			": serve them on https", "listeners", open)
 	}
 }
 
