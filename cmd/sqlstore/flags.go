@@ -186,6 +186,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"name of this server in traces, unique among those of the service (default: none)")
 	f.IntVar(&s.tracing.PerMillion, "distributed-tracing-sampling-rate", 0, "traces to begin per million requests; "+
 		"a client's trace is continued if the client records it, and never otherwise")
+	allowEmpty(f)
 }
 
 // registerDatastore defines the flags that select the database.

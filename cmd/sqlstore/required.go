@@ -42,3 +42,38 @@ func ignoresEmpty(f *pflag.Flag) bool {
 	_, is := f.Value.(required)
 	return !is
 }
+
+// optional is the value of a flag, such as a number, that an empty text leaves unset instead of being malformed.
+type optional struct {
+	pflag.Value
+
+	set bool
+}
+
+// Set implements [pflag.Value].
+func (o *optional) Set(s string) error {
+	if s == "" {
+		return nil
+	}
+	o.set = true
+	return o.Value.Set(s)
+}
+
+// allowEmpty makes all flags optional whose types have no empty text.
+func allowEmpty(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch f.Value.Type() {
+		case "bool", "int", "uint", "uint32", "duration", "bytes":
+			f.Value = &optional{Value: f.Value}
+		}
+	})
+}
+
+// isEmpty reports whether a flag that was set has an empty value.
+func isEmpty(f *pflag.Flag) bool {
+	if o, is := f.Value.(*optional); is {
+		return !o.set
+	}
+	value := f.Value.String()
+	return value == "" || value == "[]"
+}

@@ -89,7 +89,7 @@ func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
 func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if node.Tag == "!!null" && ignoresEmpty(f) {
+		if valueOf(node) == "" && ignoresEmpty(f) {
 			return nil
 		}
 		return valueError(flags.Set(f.Name, valueOf(node)))
@@ -120,7 +120,7 @@ func valueOf(node *yaml.Node) string {
 func given(f *pflag.FlagSet) map[string]bool {
 	set := map[string]bool{}
 	f.Visit(func(fl *pflag.Flag) {
-		if value := fl.Value.String(); value != "" && value != "[]" || !ignoresEmpty(fl) {
+		if !isEmpty(fl) || !ignoresEmpty(fl) {
 			set[fl.Name] = true
 		}
 	})

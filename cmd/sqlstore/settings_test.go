@@ -110,7 +110,9 @@ func TestEmptyVariables(t *testing.T) {
 			"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "",
 			"SQLSTORE_MAX_TXN_OPS": "", "SQLSTORE_CORS": "",
 		}},
-		"flags": {args: []string{"--trusted-ca-file", "", "--name=", "--cors", ""}},
+		"flags": {args: []string{
+			"--trusted-ca-file", "", "--name=", "--cors", "", "--client-cert-auth=", "--max-txn-ops=",
+		}},
 	} {
 		s, err := read(t, c.args, c.env, file)
 		if err != nil {
@@ -125,6 +127,41 @@ func TestEmptyVariables(t *testing.T) {
 	if err != nil || s.config.Name != "v" {
 		t.Errorf("a variable behind an empty flag: %+v, %v", s, err)
 	}
+}
+
+// An empty text leaves each setting at its default. On the command line, it is a value of texts and lists.
+func TestEmptySettings(t *testing.T) {
+	sources := map[string]func(fs *pflag.FlagSet, name string) error{
+		"flag": func(fs *pflag.FlagSet, name string) error {
+			if kind := fs.Lookup(name).Value.Type(); strings.HasPrefix(kind, "string") {
+				return nil
+			}
+			return fs.Parse([]string{"--" + name + "="})
+		},
+		"environment": func(fs *pflag.FlagSet, name string) error {
+			return applyEnvironment(fs, map[string]bool{}, func(v string) (string, bool) {
+				return "", v == variable(name)
+			})
+		},
+		"file": func(fs *pflag.FlagSet, name string) error {
+			return applyFile(fs, map[string]bool{}, []byte(name+": ''"))
+		},
+	}
+	all := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	(&settings{}).register(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if !ignoresEmpty(f) || slices.Contains(notInFile, f.Name) {
+			return
+		}
+		for source, apply := range sources {
+			fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			(&settings{}).register(fs)
+			err := apply(fs, f.Name)
+			if got := fs.Lookup(f.Name); err != nil || got.Value.String() != f.DefValue || given(fs)[f.Name] {
+				t.Errorf("--%s from %s is %q, given: %t, %v", f.Name, source, got.Value, given(fs)[f.Name], err)
+			}
+		}
+	})
 }
 
 // An empty datastore is one that somebody forgot to fill in. It must not become a new, empty store.
