@@ -44,10 +44,7 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 		defer s.snapshots.release()
 		defer x.done()
 		defer export.Close()
-		sent <- sendSnapshot(file, stream, func(n int) {
-			x.advance(n)
-			progress.advance(n)
-		})
+		sent <- sendSnapshot(file, stream, x, progress)
 	}()
 	select {
 	case err = <-sent:
@@ -80,7 +77,9 @@ func (s *maintenance) measureSnapshot(ctx context.Context) (*snapshot.Snapshot, 
 
 // sendSnapshot sends the file while another goroutine reads it, then its checksum. The store is not read anymore when
 // it returns.
-func sendSnapshot(file *snapshot.Snapshot, stream pb.Maintenance_SnapshotServer, advance func(int)) error {
+func sendSnapshot(
+	file *snapshot.Snapshot, stream pb.Maintenance_SnapshotServer, x *sending, p *progress,
+) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	chunks := newChunks(ctx)
 	var written sync.WaitGroup
@@ -98,15 +97,18 @@ func sendSnapshot(file *snapshot.Snapshot, stream pb.Maintenance_SnapshotServer,
 	for chunk := range chunks.full {
 		sum.Write(chunk) // it returns no error
 		left -= int64(len(chunk))
+		x.begin()
 		if err := stream.SendMsg(&snapshotReply{left, chunk}); err != nil {
 			return err
 		}
-		advance(len(chunk))
+		x.advance(len(chunk))
+		p.advance(len(chunk))
 		chunks.release(chunk)
 	}
 	if failed != nil {
 		return failed
 	}
+	x.begin()
 	return stream.SendMsg(&snapshotReply{0, sum.Sum(nil)})
 }
 

@@ -14,18 +14,19 @@ const (
 	// mostSnapshots is the maximum number of concurrent snapshots: each reads the whole database, and rows that it
 	// covers are not purged before it ends.
 	mostSnapshots = 4
-	// snapshotProgress is how much a client must read within the time limit to count as making progress.
-	snapshotProgress = 256 << 10
-	// snapshotTimeout is how long a client may make no progress, snapshotGrace how long while others wait for its
-	// slot.
+	// snapshotTimeout is how long a client may take to receive a message, snapshotGrace how long while others wait for
+	// its slot.
 	snapshotTimeout = 5 * time.Minute
 	snapshotGrace   = 5 * time.Second
+	// snapshotSlack is how long a client may take altogether beyond what it takes at snapshotRate, in bytes a second.
+	snapshotSlack = 10 * time.Minute
+	snapshotRate  = 128 << 10
 )
 
 var errSnapshotSlow = status.Error(codes.ResourceExhausted,
 	"etcdserver: the client read the snapshot too slowly, and others wait for one: try again")
 
-// snapshots limits those that are sent. A client that makes no progress gives way to those that wait.
+// snapshots limits those that are sent. A client that does not read gives way to those that wait.
 type snapshots struct {
 	slots chan struct{}
 
@@ -39,10 +40,12 @@ type sending struct {
 	cut chan struct{} // closed when it must end
 
 	// Guarded by of.mu.
-	over    bool
-	pending int       // bytes read since then
-	since   time.Time // when the last snapshotProgress bytes were read
-	timer   *time.Timer
+	over     bool
+	since    time.Time // when the client was to receive a message; zero if none waits for it
+	deadline time.Time // when it must have received it
+	sent     int64     // bytes that it has received
+	took     time.Duration
+	timer    *time.Timer
 }
 
 func newSnapshots() *snapshots {
@@ -72,14 +75,14 @@ func (s *snapshots) acquire(ctx context.Context) error {
 
 func (s *snapshots) release() { <-s.slots }
 
-// evict cuts off the client that has made no progress for the longest time, if that is long enough, and returns when
-// to check again.
+// evict cuts off the client for which a message has waited for the longest time, if that is long enough, and returns
+// when to check again.
 func (s *snapshots) evict() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var still *sending
 	for _, x := range s.sent {
-		if !x.over && (still == nil || x.since.Before(still.since)) {
+		if !x.over && !x.since.IsZero() && (still == nil || x.since.Before(still.since)) {
 			still = x
 		}
 	}
@@ -95,15 +98,10 @@ func (s *snapshots) evict() time.Duration {
 
 // send registers a snapshot that is being sent.
 func (s *snapshots) send() *sending {
-	x := &sending{of: s, cut: make(chan struct{}), since: time.Now()}
+	x := &sending{of: s, cut: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, x)
-	x.timer = time.AfterFunc(snapshotTimeout, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		x.end()
-	})
 	return x
 }
 
@@ -115,20 +113,45 @@ func (x *sending) end() {
 	}
 }
 
-// advance records that the client has read n bytes.
+// begin records that the client is to receive a message.
+func (x *sending) begin() {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	left := snapshotSlack + time.Duration(x.sent)*time.Second/snapshotRate - x.took
+	x.since = time.Now()
+	x.deadline = x.since.Add(min(snapshotTimeout, left))
+	if x.timer == nil {
+		x.timer = time.AfterFunc(time.Until(x.deadline), x.expire)
+	} else {
+		x.timer.Reset(time.Until(x.deadline))
+	}
+}
+
+// expire cuts the client off, unless it has received the message just before.
+func (x *sending) expire() {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	if !x.since.IsZero() && !time.Now().Before(x.deadline) {
+		x.end()
+	}
+}
+
+// advance records that the client has received n bytes.
 func (x *sending) advance(n int) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
-	if x.pending += n; x.pending >= snapshotProgress {
-		x.pending, x.since = 0, time.Now()
-		x.timer.Reset(snapshotTimeout)
-	}
+	x.sent += int64(n)
+	x.took += time.Since(x.since)
+	x.since = time.Time{}
+	x.timer.Stop()
 }
 
 // done means that nothing more is sent.
 func (x *sending) done() {
-	x.timer.Stop()
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
+	if x.timer != nil {
+		x.timer.Stop()
+	}
 	x.of.sent = slices.DeleteFunc(x.of.sent, func(o *sending) bool { return o == x })
 }

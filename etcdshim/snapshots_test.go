@@ -33,6 +33,7 @@ func TestStalledSnapshotIsEvicted(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := s.send()
+			x.begin()
 			sent = append(sent, x)
 			go func() {
 				<-x.cut
@@ -42,7 +43,7 @@ func TestStalledSnapshotIsEvicted(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		began := time.Now()
-		sent[0].advance(snapshotProgress) // it makes progress
+		sent[0].advance(1) // it waits for the database
 		for i := range 2 {
 			if err := s.acquire(t.Context()); err != nil {
 				t.Fatal(err)
@@ -59,10 +60,44 @@ func TestStalledSnapshotIsEvicted(t *testing.T) {
 		}
 		time.Sleep(snapshotTimeout)
 		synctest.Wait()
-		if !over(sent[0]) || !over(sent[3]) {
+		if over(sent[0]) || !over(sent[3]) {
+			t.Errorf("a client that waits for the database is cut off: %v, one that stalls: %v", over(sent[0]),
+				over(sent[3]))
+		}
+		sent[0].begin()
+		time.Sleep(snapshotTimeout)
+		synctest.Wait()
+		if !over(sent[0]) {
 			t.Error("a client may stall forever")
 		}
 	})
+}
+
+// A client that always reads, but far too slowly, is cut off. Rows that its snapshot covers are not purged before.
+func TestSlowSnapshotIsCutOff(t *testing.T) {
+	for rate, ends := range map[int]bool{snapshotRate / 2: true, 2 * snapshotRate: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSnapshots()
+			x := s.send()
+			defer x.done()
+			began := time.Now()
+			for range 10_000 {
+				x.begin()
+				select {
+				case <-x.cut:
+					if d := time.Since(began); !ends || d > 3*snapshotSlack {
+						t.Errorf("cut off after %v with %d bytes a second", d, rate)
+					}
+					return
+				case <-time.After(snapshotChunk * time.Second / time.Duration(rate)):
+				}
+				x.advance(snapshotChunk)
+			}
+			if ends {
+				t.Errorf("not cut off with %d bytes a second", rate)
+			}
+		})
+	}
 }
 
 // Clients that stop reading a snapshot do not keep others from one.
