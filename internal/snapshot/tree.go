@@ -1,5 +1,10 @@
 package snapshot
 
+import "fmt"
+
+// maxKey is the greatest size of a key in bbolt, in bytes.
+const maxKey = 32768
+
 // fanout is the greatest number of children of a branch page: with the keys of rows, one page has that many.
 const fanout = (pageSize - headerSize) / (elementSize + revisionSize)
 
@@ -55,8 +60,15 @@ type child struct {
 	id  int64
 }
 
-// add adds an entry.
+// errKey is returned for a key that bbolt does not accept.
+var errKey = fmt.Errorf("etcd's format has keys of 1 to %d bytes, and the name of a user or role is not of such a size",
+	maxKey)
+
+// add adds an entry. Errors: errKey, those of the writer.
 func (t *tree) add(key, value []byte, flags uint32) error {
+	if len(key) == 0 || len(key) > maxKey {
+		return errKey
+	}
 	if t.fill.add(int64(len(key) + len(value))) {
 		if err := t.flush(); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -52,6 +53,16 @@ func TestTreeOfLargeEntries(t *testing.T) {
 		}
 		db, _ := boltFile(t, keys, values)
 		deleteAll(t, db, keys, r)
+	}
+}
+
+// What bbolt would not accept is refused.
+func TestTreeRefusesKeys(t *testing.T) {
+	for size, ok := range map[int]bool{0: false, 1: true, bbolt.MaxKeySize: true, bbolt.MaxKeySize + 1: false} {
+		tr := &tree{pages: &pages{w: io.Discard}}
+		if err := tr.add(make([]byte, size), nil, 0); (err == nil) != ok {
+			t.Errorf("key of %d bytes: %v", size, err)
+		}
 	}
 }
 
