@@ -221,8 +221,8 @@ func (b *Backend) markBroken(doing string, cause error) error {
 
 // refuseWrites makes the backend refuse further writes. The log is damaged, so it cannot be copied and would grow
 // without end. What is not damaged can still be read.
-func (b *Backend) refuseWrites(doing string, cause error) {
-	err := fmt.Errorf("further writes are refused, export what can be read: %w", translate(doing, cause))
+func (b *Backend) refuseWrites(err error) {
+	err = fmt.Errorf("further writes are refused, export what can be read: %w", err)
 	if !b.broken.CompareAndSwap(nil, &err) {
 		return
 	}

@@ -316,7 +316,7 @@ func (p *checkpointer) note() {
 		return
 	}
 	p.noted = time.Now()
-	if err := p.b.note(p.b.owner()); err == nil {
+	if err := p.b.noteUnlessBroken(); err == nil {
 		p.noting.Worked()
 	} else if p.noting.Failed() {
 		p.b.log.Warn("cannot note what the store has reached", "path", p.b.path, "error", err)
@@ -341,7 +341,7 @@ func (p *checkpointer) failed(err error) {
 	switch {
 	case errors.Is(err, errOverwritten): // logged
 	case isDamagedPage(err):
-		p.b.refuseWrites("checkpoint", err)
+		p.b.refuseWrites(translate("checkpoint", err))
 	case err != nil:
 		p.b.reserve.full(err)
 		// Unless the error stops all writing, the WAL stays as it is and the next round tries again.

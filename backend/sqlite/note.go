@@ -78,6 +78,24 @@ func (b *Backend) note(owner string) error {
 	return b.writeNote(owner)
 }
 
+// noteUnlessBroken is note with the owner of a file that is in use. It leaves the note of a backend that has stopped
+// writing.
+func (b *Backend) noteUnlessBroken() error {
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	if b.broken.Load() != nil {
+		return nil
+	}
+	return b.writeNote(b.owner())
+}
+
+// noteForeign is note for a file that another program has replaced or written to.
+func (b *Backend) noteForeign() error {
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	return b.writeNote(b.foreignOwner())
+}
+
 // writeNote is note with the content's mutex held. It describes the file as this process left it: another program may
 // have written to it since.
 func (b *Backend) writeNote(owner string) error {

@@ -22,6 +22,11 @@ var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that thi
 	"removed, so further writes are refused, and its content is copied into the database file: restart when the "+
 	"server has reported that this is done", backend.ErrUnavailable)
 
+// errLogCutOff is the same for one whose log is shorter than what was written to it.
+var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this server has open was cut off, so what "+
+	"it held is lost from the disk: save what the server still has with 'etcdctl get --prefix \"\"', then restore a "+
+	"backup", backend.ErrCorrupt)
+
 // watchPlace checks until the backend closes that its file and its log are still at their paths, and that the file has
 // its content. A file that is elsewhere cannot be opened again, and commits to it would be lost with the process.
 func (b *Backend) watchPlace() {
@@ -63,7 +68,7 @@ func (b *Backend) checkPlace() error {
 	}
 	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	if errors.Is(err, errReplaced) { // if this process is killed, its log stays beside the new file
-		if err := b.note(b.foreignOwner()); err != nil {
+		if err := b.noteForeign(); err != nil {
 			b.log.Warn("cannot note that the database file was replaced", "path", b.path, "error", err)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 // A server whose file was replaced or removed acknowledges no more writes, and the next start uses what is at the path.
@@ -214,7 +212,7 @@ func TestLogCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := write(b, "z", bytes.Repeat([]byte("z"), 10_000)); !errors.Is(err, backend.ErrCorrupt) {
+		if err := write(b, "z", bytes.Repeat([]byte("z"), 10_000)); !errors.Is(err, errLogCutOff) {
 			t.Errorf("write: %v", err)
 		}
 	}

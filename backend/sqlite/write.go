@@ -266,8 +266,9 @@ func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) erro
 		// tried.
 		return errors.Join(b.translate(doing, err), b.undo(doing))
 	case isDamagedPage(err): // nothing was written behind the gap in a log that was cut off
-		b.refuseWrites(doing, err)
-		return errors.Join(b.translate(doing, err), b.undo(doing))
+		err = fmt.Errorf("%s: %w", doing, errLogCutOff)
+		b.refuseWrites(err)
+		return errors.Join(err, b.undo(doing))
 	}
 	return b.markBroken(doing, err)
 }
