@@ -99,7 +99,8 @@ func serve(s *settings, run runner) (err error) {
 		return err
 	}
 	defer closeBackups()
-	config := s.config // the flags keep their values
+	config := s.config.WithDefaults() // of all memory; the flags keep their values
+	limitHeap(log)
 	config.Profiling = config.Profiling || run.as == etcdName && s.logLevel == "debug"
 	server, err := start(config, stop)
 	if errors.Is(err, context.Canceled) {
@@ -115,7 +116,6 @@ func serve(s *settings, run runner) (err error) {
 	if run.as == etcdName {
 		ready = "ready to serve client requests"
 	}
-	limitHeap(log) // the defaults depend on what was available before
 	log.Info(ready, append([]any{"endpoints", server.Endpoints()}, holding(server.Conditions())...)...)
 	hintLoopback(log, s.config.ListenClientURLs)
 	r := &reloader{flags: run.flags, level: run.level, log: log, server: server, read: run.read}

@@ -70,8 +70,8 @@ func (f *File) each(ctx context.Context, tx *bbolt.Tx, until int64, visit func(*
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if len(id) == idSize && len(value) == 0 {
-			continue // only raises the revision: `etcdutl snapshot restore --bump-revision` writes it
+		if len(value) == 0 && f.raises(id) {
+			continue
 		}
 		r, err := parse(id, value)
 		if err != nil {
@@ -85,6 +85,13 @@ func (f *File) each(ctx context.Context, tx *bbolt.Tx, until int64, visit func(*
 		}
 	}
 	return nil
+}
+
+// raises reports whether an entry without a value only raises the revision, to one that counts as compacted:
+// `etcdutl snapshot restore --bump-revision` writes it.
+func (f *File) raises(id []byte) bool {
+	at, deleted, err := parseID(id)
+	return err == nil && !deleted && at.ordinal == 0 && at.revision <= f.contents.Compacted
 }
 
 func parse(id, value []byte) (r backend.Row, err error) {
