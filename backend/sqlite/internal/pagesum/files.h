@@ -21,6 +21,8 @@ struct file {
 
 	file *database; // of a log: the database of the same connection
 	sqlite3_int64 header; // of a log: offset of the last frame header if its page is not written yet, or 0
+	const char *path; // of a log: SQLite keeps it while the file is open
+	int end; // of a log: one more than a descriptor that says where it ends, 0 before the first write, -1 if there is none
 	int locked; // of a log: its connection holds the write lock, so writes are buffered: see buffer.c
 	char *buffer; // of a log: NULL before the first write
 	int buffered; // bytes in it

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "files.h"
 
@@ -20,6 +21,9 @@ static int close_file(sqlite3_file *f) {
 	file *h = (file *)f;
 	if (h->database) {
 		h->database->log = 0;
+	}
+	if (h->end > 0) {
+		close(h->end - 1);
 	}
 	free(h->buffer);
 	free(h->ahead);
@@ -179,6 +183,7 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 		h->database = main;
 		main->log = h;
 	}
+	h->path = name;
 	f->pMethods = log ? &of_log : &of_database;
 	return SQLITE_OK;
 }
