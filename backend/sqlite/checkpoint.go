@@ -172,7 +172,9 @@ func (p *checkpointer) run(ctx context.Context) {
 	c, err := p.b.connect("synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0",
 		"busy_timeout = "+restartTimeout)
 	if err != nil {
-		_ = p.b.markBroken("open the checkpointing connection", err)
+		if p.b.watchContent() == nil { // otherwise another program has written to the file
+			_ = p.b.markBroken("open the checkpointing connection", err)
+		}
 		return
 	}
 	defer func() {
