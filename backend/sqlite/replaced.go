@@ -24,8 +24,8 @@ var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that thi
 
 // errLogCutOff is the same for one whose log is shorter than what was written to it.
 var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this server has open was cut off, so what "+
-	"it held is lost from the disk: save what the server still has with 'etcdctl get --prefix \"\"', then restore a "+
-	"backup", backend.ErrCorrupt)
+	"it held is lost from the disk: save what the server still answers from memory, then restore a backup",
+	backend.ErrCorrupt)
 
 // watchPlace checks until the backend closes that its file and its log are still at their paths, and that the file has
 // its content. A file that is elsewhere cannot be opened again, and commits to it would be lost with the process.
