@@ -24,7 +24,7 @@ const (
 )
 
 var errSnapshotSlow = status.Error(codes.ResourceExhausted,
-	"etcdserver: the client read the snapshot too slowly, and others wait for one: try again")
+	"etcdserver: the client read the snapshot too slowly: try again")
 
 // snapshots limits those that are sent. A client that does not read gives way to those that wait.
 type snapshots struct {
@@ -117,7 +117,7 @@ func (x *sending) end() {
 func (x *sending) begin() {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
-	left := snapshotSlack + time.Duration(x.sent)*time.Second/snapshotRate - x.took
+	left := snapshotSlack + time.Duration(x.sent/snapshotRate)*time.Second - x.took
 	x.since = time.Now()
 	x.deadline = x.since.Add(min(snapshotTimeout, left))
 	if x.timer == nil {

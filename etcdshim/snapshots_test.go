@@ -100,6 +100,25 @@ func TestSlowSnapshotIsCutOff(t *testing.T) {
 	}
 }
 
+// The time that a client may take grows with what it has received, whatever the size of the store.
+func TestLargeSnapshotIsNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newSnapshots().send()
+		defer x.done()
+		const part = 1 << 30
+		for range 100_000 {
+			x.begin()
+			time.Sleep(time.Second)
+			x.advance(part)
+		}
+		select {
+		case <-x.cut:
+			t.Errorf("cut off after %d bytes", x.sent)
+		default:
+		}
+	})
+}
+
 // Clients that stop reading a snapshot do not keep others from one.
 func TestStalledSnapshots(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
