@@ -127,6 +127,24 @@ func (r *reservation) read(rows int, bytes int64) error {
 	return nil
 }
 
+// rowsCounted is what a reservation has counted.
+type rowsCounted struct{ seen, bytes int64 }
+
+// counted returns what r has counted, for recount.
+func (r *reservation) counted() (c rowsCounted) {
+	if r != nil {
+		c = rowsCounted{r.seen, r.bytes}
+	}
+	return c
+}
+
+// recount forgets rows that were read since then, and are held no longer. The next ones replace them in the account.
+func (r *reservation) recount(c rowsCounted) {
+	if r != nil {
+		r.seen, r.bytes = c.seen, c.bytes
+	}
+}
+
 // resize makes the account one of at least one byte. Unless it must, it grows only as far as there is memory, beside
 // other accounts.
 func (k *Account) resize(bytes int64, must bool) bool {

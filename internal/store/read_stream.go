@@ -20,6 +20,9 @@ const (
 	// heldBytes bounds what one statement reads of a result that ends up in memory as a whole: a statement must finish
 	// in time.
 	heldBytes = 16 << 20
+	// heldRows bounds the rows of such a statement, because preparing it takes time for each of them, also for those
+	// that heldBytes leaves to the next one.
+	heldRows = 10_000
 )
 
 // RangeStream passes the rows of req's range to send in chunks, all at one revision, and holds at most one chunk in

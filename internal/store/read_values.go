@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -12,10 +13,14 @@ func (s *Store) rows(ctx context.Context, items []*index.Item, epoch int64, req 
 	if len(items) > 1 { // a get spares the look-up
 		reservationOf(ctx).addRows(int64(len(items)))
 	}
-	rows, err := s.firstRows(ctx, items, epoch, req, heldBytes)
+	rows, err := s.firstRows(ctx, items[:min(len(items), heldRows)], epoch, req, heldBytes)
+	if err == nil {
+		rows = slices.Grow(rows, len(items)-len(rows))
+	}
 	for err == nil && len(rows) < len(items) {
+		rest := items[len(rows):]
 		var more []*Row
-		more, err = s.firstRows(ctx, items[len(rows):], epoch, req, heldBytes)
+		more, err = s.firstRows(ctx, rest[:min(len(rest), heldRows)], epoch, req, heldBytes)
 		rows = append(rows, more...)
 	}
 	return rows, err

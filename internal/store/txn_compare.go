@@ -3,6 +3,9 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"slices"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // satisfied reports whether one compare is true for every key of its range.
@@ -17,20 +20,35 @@ func (e *evaluator) satisfied(c *Compare) (bool, error) {
 		}
 		return c.result(c.against(&Row{})), nil
 	}
-	var rows []*Row
 	if c.Target == CompareValue {
-		if rows, err = e.values(items); err != nil {
-			return false, err
-		}
+		return e.satisfiedValues(c, items)
 	}
-	for i, it := range items {
-		row := &it.Row
-		if rows != nil {
-			row = rows[i]
-		}
-		if !c.result(c.against(row)) {
+	for _, it := range items {
+		if !c.result(c.against(&it.Row)) {
 			return false, nil
 		}
+	}
+	return true, nil
+}
+
+// satisfiedValues is satisfied for the values of the items, of which it reads no more than it compares at a time.
+func (e *evaluator) satisfiedValues(c *Compare, items []*index.Item) (bool, error) {
+	r := reservationOf(e.ctx)
+	before := r.counted()
+	for n := 0; len(items) > 0; n++ {
+		if err := e.abandoned(n); err != nil {
+			return false, err
+		}
+		part := items[:min(len(items), heldRows)]
+		rows, err := e.s.firstRows(e.ctx, part, e.epoch, &RangeRequest{}, heldBytes)
+		if err != nil {
+			return false, err
+		}
+		differs := slices.ContainsFunc(rows, func(row *Row) bool { return !c.result(c.against(row)) })
+		if r.recount(before); differs {
+			return false, nil
+		}
+		items = items[len(rows):]
 	}
 	return true, nil
 }
