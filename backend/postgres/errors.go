@@ -136,10 +136,10 @@ func transient(err error) bool {
 	return false
 }
 
-// unsupported reports whether the server will never be able to run the statement.
+// unsupported reports whether the server does not know the statement. Missing privileges may be granted.
 func unsupported(err error) bool {
 	e := pgError(err)
-	return e != nil && (strings.HasPrefix(e.Code, "0A") || strings.HasPrefix(e.Code, "42"))
+	return e != nil && e.Code != codeNoRight && (strings.HasPrefix(e.Code, "0A") || strings.HasPrefix(e.Code, "42"))
 }
 
 // translate wraps an error with the sentinel that callers check. It must not be used for the error of a commit.

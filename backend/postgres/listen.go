@@ -15,6 +15,9 @@ const (
 	probeTime = time.Second
 	// Waits between two attempts to connect.
 	firstWait, longestWait = 100 * time.Millisecond, 5 * time.Second
+	// unsupportedWait is how long to wait after the server, or a pooler, has shown that it does not support
+	// notifications. That may have been an error, and another server may take its place.
+	unsupportedWait = time.Minute
 	// quietTime is how long the connection may be silent before it is pinged.
 	quietTime = 5 * time.Second
 )
@@ -29,12 +32,26 @@ var errOtherServer = errors.New("another server has become the primary")
 // has committed, no other that notifies can commit, in any database of the server.
 const sendHint = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)"
 
-// Hint implements [backend.Shared].
+// Hint implements [backend.Shared]. It sends none for a while after the server has refused one.
 func (b *Backend) Hint(ctx context.Context, revision, compacted int64) error {
-	if !b.features.notifies {
+	after := b.hintsAfter.Load()
+	if after > time.Now().UnixNano() {
 		return nil
 	}
-	return b.notify(ctx, payload(b.settings.MemberID, revision, compacted))
+	err := b.notify(ctx, payload(b.settings.MemberID, revision, compacted))
+	e := pgError(err)
+	switch {
+	case err == nil && after != 0:
+		b.hintsAfter.Store(0)
+		b.log.Info("the database server accepts notifications again")
+	case unsupported(err) || e != nil && e.Code == codeNoRight:
+		if b.hintsAfter.Store(time.Now().Add(unsupportedWait).UnixNano()); after == 0 {
+			b.log.Warn("the database server refuses notifications; other replicas find what was written by polling",
+				"error", err)
+		}
+		return nil
+	}
+	return err
 }
 
 func (b *Backend) notify(ctx context.Context, payload string) error {
@@ -65,10 +82,10 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int6
 		if ctx.Err() != nil {
 			return
 		}
-		never := errors.Is(err, errDeaf) || unsupported(err)
+		none := errors.Is(err, errDeaf) || unsupported(err)
 		if !broken { // otherwise already reported
 			state(false)
-			if never {
+			if none {
 				b.log.Info("no notifications from the database server; what others write is found by polling", "error",
 					err)
 			} else {
@@ -76,9 +93,8 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int6
 					"error", err)
 			}
 		}
-		if broken = true; never {
-			<-ctx.Done()
-			return
+		if broken = true; none {
+			wait = unsupportedWait
 		}
 		select {
 		case <-time.After(wait):

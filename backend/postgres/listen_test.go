@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -84,18 +86,14 @@ func TestCommitSendsNoNotification(t *testing.T) {
 	<-done
 }
 
-// TestNotifyFailsAtTheStart opens a database that does not take the first notification. If that may pass, hints are
-// sent all the same; if the server will never take one, they are not.
-func TestNotifyFailsAtTheStart(t *testing.T) {
+// TestHintsThatAreRefused sends hints to a server that refuses the first one: if that may pass at once, the next one is
+// sent, otherwise one after a while.
+func TestHintsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	for code, sent := range map[string]bool{"57014": true, "54000": true, "42501": false} {
+	for code, passes := range map[string]bool{"57014": true, "54000": true, "42501": false, "0A000": false} {
 		t.Run(code, func(t *testing.T) {
 			dsn := database(t, "search_path", "public,pg_catalog")
-			admin(t, dsn, "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS "+
-				"'BEGIN RAISE EXCEPTION USING ERRCODE = ''"+code+"''; END'")
-			b := openTest(t, Config{DSN: dsn})
-			admin(t, dsn, "DROP FUNCTION public.pg_notify(text, text)")
-			other := openTest(t, Config{DSN: dsn})
+			b, other := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
 			states, hints := make(chan bool, 100), make(chan int64, 100)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -106,18 +104,65 @@ func TestNotifyFailsAtTheStart(t *testing.T) {
 			if !<-states {
 				t.Fatal("no notifications")
 			}
-			if err := b.Hint(t.Context(), 2, 0); err != nil {
-				t.Fatal(err)
+			admin(t, dsn, "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS "+
+				"'BEGIN RAISE EXCEPTION USING ERRCODE = ''"+code+"''; END'")
+			if err := b.Hint(t.Context(), 2, 0); (err != nil) != passes {
+				t.Errorf("the first hint: %v", err)
 			}
-			third := openTest(t, Config{DSN: dsn})
-			if err := third.Hint(t.Context(), 3, 0); err != nil {
-				t.Fatal(err)
+			admin(t, dsn, "DROP FUNCTION public.pg_notify(text, text)")
+			hint := func(revision int64) {
+				t.Helper()
+				if err := b.Hint(t.Context(), revision, 0); err != nil {
+					t.Error(err)
+				}
 			}
-			if first := <-hints; sent != (first == 2) {
-				t.Errorf("the first hint is of revision %d", first)
+			hint(3)
+			want := int64(3)
+			if !passes {
+				want = 4
+				b.hintsAfter.Add(-unsupportedWait.Nanoseconds())
+				hint(4)
+			}
+			hint(5)
+			if first, second := <-hints, <-hints; first != want || second != 5 {
+				t.Errorf("the hints are of revisions %d and %d", first, second)
+			}
+			if b.hintsAfter.Load() != 0 {
+				t.Error("the refusal is not forgotten")
 			}
 			cancel()
 			<-done
 		})
 	}
+}
+
+// TestListenWithoutConnect revokes the right to connect for a while: then notifications arrive again.
+func TestListenWithoutConnect(t *testing.T) {
+	t.Parallel()
+	s := pgserver.Start(t, pgserver.Options{})
+	plain := userOf(t, s.Database(t))
+	dsn := plain.dsn
+	b := openTest(t, Config{DSN: dsn})
+	states := make(chan bool, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.Listen(ctx, func(int64, int64) {}, func(listening bool) { states <- listening })
+	}()
+	if !<-states {
+		t.Fatal("no notifications")
+	}
+	name := strings.TrimPrefix(pathOf(t, dsn), "/")
+	admin(t, s.DSN(), fmt.Sprintf("REVOKE CONNECT ON DATABASE %q FROM public", name))
+	admin(t, s.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+plain.name+"'")
+	if <-states {
+		t.Fatal("notifications without a connection")
+	}
+	admin(t, s.DSN(), fmt.Sprintf("GRANT CONNECT ON DATABASE %q TO public", name))
+	if !<-states {
+		t.Fatal("reported twice that there are no notifications")
+	}
+	cancel()
+	<-done
 }

@@ -39,9 +39,8 @@ type features struct {
 	lock string
 	// unbound removes the timeouts that must not interrupt a COMMIT.
 	unbound string
-	// channel is the channel of the notifications; notifies is set if the server accepts them.
-	channel  string
-	notifies bool
+	// channel is the channel of the notifications.
+	channel string
 }
 
 // transactionBounds are the timeout settings of a transaction, from its beginning to its end: a client that is
@@ -84,10 +83,7 @@ func (b *Backend) start(ctx context.Context) error {
 	if err := b.checkHome(ctx); err != nil {
 		return err
 	}
-	if err := b.readSettings(ctx); err != nil {
-		return err
-	}
-	return b.checkNotify(ctx)
+	return b.readSettings(ctx)
 }
 
 // translateMigration wraps the error of a migration. One that the migration itself causes is not wrapped: it would fail
@@ -286,6 +282,7 @@ func (b *Backend) readSettings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
 	rows := int64(0)
 	err = b.reads.query(ctx, "read the table's size", nil, func(s *scanner) error { rows = s.integer(); return nil },
 		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass")
@@ -300,22 +297,4 @@ func randomID() (int64, error) {
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64(raw[:])>>1 | 1), nil
-}
-
-// checkNotify finds out whether the server accepts notifications. [Backend.Listen] finds out whether they arrive.
-func (b *Backend) checkNotify(ctx context.Context) error {
-	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
-	err := b.notify(ctx, "")
-	switch {
-	case unsupported(err):
-		b.log.Info("the database server takes no notifications; other replicas find what was written by polling",
-			"error", err)
-		return nil
-	case err != nil && pgError(err) == nil:
-		return err
-	case err != nil: // the next one may get through
-		b.log.Info("the database server did not take a notification", "error", err)
-	}
-	b.features.notifies = true
-	return nil
 }
