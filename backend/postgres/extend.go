@@ -15,9 +15,9 @@ const (
 	lockExtension = "SELECT next_lease FROM lease_extension WHERE id = 1 FOR UPDATE"
 	extendLeases  = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint " +
 		"ORDER BY id LIMIT $2::bigint FOR UPDATE), " +
-		"u AS (UPDATE leases AS l SET expires_at = LEAST(clock_timestamp() + l.ttl * interval '1 second', " +
-		"l.expires_at + (clock_timestamp() - " + pausedAt + ")) FROM n WHERE l.id = n.id) " +
-		"SELECT count(*), max(id) FROM n"
+		"u AS (UPDATE leases AS l SET expires_at = " + extended + ", due_at = LEAST(l.due_at, " + extended + ") " +
+		"FROM n WHERE l.id = n.id) SELECT count(*), max(id) FROM n"
+	extended     = "LEAST(" + fullTTL + ", l.expires_at + (clock_timestamp() - " + pausedAt + "))"
 	endExtension = "WITH d AS (" + endPause + ") UPDATE lease_extension SET next_lease = NULL WHERE id = 1"
 )
 

@@ -16,9 +16,10 @@ func TestExtensionInParts(t *testing.T) {
 	a, b := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
 	end := func() {
 		t.Helper()
-		admin(t, dsn, "UPDATE leases SET expires_at = clock_timestamp() - interval '1 minute'")
+		admin(t, dsn, "UPDATE leases SET due_at = '-infinity', expires_at = clock_timestamp() - interval '1 minute'")
 	}
-	admin(t, dsn, "INSERT INTO leases (id, ttl, expires_at) SELECT i, 3600, now() FROM generate_series(1, 10003) AS i")
+	admin(t, dsn, "INSERT INTO leases (id, ttl, expires_at, due_at) SELECT i, 3600, now(), now() "+
+		"FROM generate_series(1, 10003) AS i")
 	admin(t, dsn, "UPDATE leases SET id = -9223372036854775808 WHERE id = 1")
 	admin(t, dsn, "UPDATE leases SET id = 9223372036854775807 WHERE id = 10003")
 	const first, last = -1 << 63, 1<<63 - 1

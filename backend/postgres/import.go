@@ -23,9 +23,9 @@ const (
 	pausedAt         = "(SELECT to_timestamp(value / 1000000.0) FROM settings WHERE name = 'leases_paused_at')"
 	endPause         = "DELETE FROM settings WHERE name = 'leases_paused_at'"
 	microsecondClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-	changeRemaining  = "UPDATE leases AS l SET expires_at = to_timestamp($1::bigint / 1000000.0) + " +
-		"n.remaining * interval '1 second' FROM unnest($2::bigint[], $3::bigint[]) AS n(id, remaining) " +
-		"WHERE l.id = n.id AND l.ttl > 0"
+	changeRemaining  = "UPDATE leases AS l SET expires_at = n.at, due_at = n.at FROM (SELECT id, " +
+		"to_timestamp($1::bigint / 1000000.0) + remaining * interval '1 second' AS at " +
+		"FROM unnest($2::bigint[], $3::bigint[]) AS r(id, remaining)) AS n WHERE l.id = n.id AND l.ttl > 0"
 	// readRemaining counts up to the last heartbeat, after which nobody could renew.
 	readRemaining = "SELECT id, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch FROM " +
 		"expires_at - COALESCE(" + pausedAt + ", (SELECT LEAST(m.heard_at, clock_timestamp()) " +

@@ -197,22 +197,6 @@ func (p *planned) others() {
 	}
 }
 
-// TestPlanOfExpiredLeases looks for the leases that have ended, among many that have not.
-func TestPlanOfExpiredLeases(t *testing.T) {
-	p := newPlanned(t)
-	p.exec("INSERT INTO leases (id, ttl, expires_at) SELECT l, 60, clock_timestamp() + l * interval '1 hour' - " +
-		"interval '10.5 hours' FROM generate_series(1, 20000) AS l")
-	p.exec("ANALYZE leases")
-	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-		p.exec("SET plan_cache_mode = " + mode)
-		got := p.plan(expiredLeases, int64(20_000))
-		if !strings.Contains(got, "leases_expires_at") || !strings.Contains(got, "Index Cond: (expires_at <=") ||
-			!strings.Contains(got, "rows=10 ") || strings.Contains(got, "Rows Removed") {
-			t.Errorf("%s:\n%s", mode, got)
-		}
-	}
-}
-
 // TestGrowthIsNoticed grows the table from nothing while a connection keeps a plan for reading it: the planner notices
 // the growth, and the cached plan uses the index.
 func TestGrowthIsNoticed(t *testing.T) {

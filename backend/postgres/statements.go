@@ -85,12 +85,11 @@ const (
 		"$7::bigint[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, checksum, " +
 		"written_at, long_key)"
-	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, " +
-		"clock_timestamp() + l.ttl * interval '1 second' " +
-		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
+	insertLeases = "INSERT INTO leases (id, ttl, expires_at, due_at) SELECT l.id, l.ttl, e.at, e.at " +
+		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl) CROSS JOIN LATERAL (SELECT " + fullTTL + ") AS e(at)"
 	// endLeases marks leases whose revocation has begun with a negative TTL: no renewal or extension revives them.
-	endLeases = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()) " +
-		"WHERE id = ANY ($1::bigint[])"
+	endLeases = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()), " +
+		"due_at = '-infinity' WHERE id = ANY ($1::bigint[])"
 	deleteLeases = "DELETE FROM leases WHERE id = ANY ($1::bigint[])"
 	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], " +
 		"$2::integer[]) AS a(member, kind) " +

@@ -28,7 +28,7 @@ func (b *jumping) jump() { stepClock(b.t, b.dsn, "1 hour") }
 // stepClock changes the times in the database as if its clock had been stepped ahead by an interval.
 func stepClock(t *testing.T, dsn, interval string) {
 	t.Helper()
-	execute(t, dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - $1::interval), "+
+	execute(t, dsn, "WITH l AS (UPDATE leases SET due_at = '-infinity', expires_at = expires_at - $1::interval), "+
 		"m AS (UPDATE members SET seen_at = seen_at - $1::interval) "+
 		"UPDATE maintenance SET heard_at = heard_at - $1::interval", interval)
 }
@@ -119,7 +119,7 @@ func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
 		`CREATE FUNCTION step() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			DELETE FROM steps;
 			IF FOUND THEN
-				UPDATE leases SET expires_at = expires_at - interval '1 hour';
+				UPDATE leases SET due_at = '-infinity', expires_at = expires_at - interval '1 hour';
 				UPDATE maintenance SET heard_at = heard_at - interval '1 hour';
 			END IF;
 			RETURN NEW;

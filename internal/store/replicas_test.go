@@ -278,7 +278,7 @@ func TestSharedLeases(t *testing.T) {
 	}
 	st := watchAll(t, all[2], 0)
 	for range 3 { // the renewals last longer than the TTL
-		execute(t, dsn, "UPDATE leases SET expires_at = expires_at - interval '900 s'")
+		execute(t, dsn, "UPDATE leases SET due_at = '-infinity', expires_at = expires_at - interval '900 s'")
 		if ttl, err := all[2].LeaseRenew(ctx, 7); err != nil || ttl != 1000 {
 			t.Fatalf("renewed: %d, %v", ttl, err)
 		}
@@ -289,7 +289,7 @@ func TestSharedLeases(t *testing.T) {
 		t.Fatalf("lease %+v, keys %q, %v", l, keys, err)
 	}
 	eventually(t, "the lease ends", func() bool { // stalled heartbeats restart its TTL
-		execute(t, dsn, "UPDATE leases SET expires_at = clock_timestamp()")
+		execute(t, dsn, "UPDATE leases SET due_at = '-infinity', expires_at = clock_timestamp()")
 		return get(t, all[2], "a", 0) == nil
 	})
 	r := next(t, st)
