@@ -19,6 +19,9 @@ type Contents struct {
 	Revision, Compacted int64
 	// Gaps is set if revisions above Compacted may have no rows.
 	Gaps bool
+	// Raised is the revision of the empty entry, which is no row, with which etcdutl has raised the source's revision.
+	// It is 0 if there is none. The source's own HashKV covers the entry.
+	Raised int64
 	// Dated is set if the rows have the times of their commits.
 	Dated bool
 	// ClusterID is the cluster's id, 0 if the source does not know it.

@@ -89,8 +89,7 @@ func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 	if err := errors.Join(err, b.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "revision %d, compacted %d\nHashKV %d: source and target are equal\n"+
-		"the database is open; the source's last write was %s ago\n",
-		done.Revision, done.Compacted, done.Hash, readable(done.Duration))
+	_, err = fmt.Fprintf(out, "revision %d, compacted %d\n%sthe database is open; the source's last write was %s ago\n",
+		done.Revision, done.Compacted, equalHashes(done.Hash, done.Raised), readable(done.Duration))
 	return err
 }

@@ -170,11 +170,21 @@ func printImported(out io.Writer, r *transfer.Result, c *backend.Contents) error
 		users = len(c.Auth.Users)
 	}
 	_, err := fmt.Fprintf(out, "%s, %s (%d of them now), %s, %s\n"+
-		"revision %d, compacted %d\nHashKV %d: source and target are equal\n",
+		"revision %d, compacted %d\n%s",
 		show.Number(r.Keys, "key"), show.Number(r.Rows, "row"), r.Written, show.Number(len(c.Leases), "lease"),
 		show.Number(users, "user"),
-		r.Revision, max(r.Compacted, 0), r.Hash)
+		r.Revision, max(r.Compacted, 0), equalHashes(r.Hash, c.Raised))
 	return err
+}
+
+// equalHashes says that source and target have the same HashKV. If raised is not 0, that of a server on the source is
+// another one: see [backend.Contents.Raised].
+func equalHashes(hash uint32, raised int64) string {
+	said := fmt.Sprintf("HashKV %d: source and target are equal", hash)
+	if raised > 0 {
+		said += fmt.Sprintf(", but for the empty entry with which etcdutl raised the source's revision to %d", raised)
+	}
+	return said + "\n"
 }
 
 // openDatabaseSource opens a sqlstore's database to read it.

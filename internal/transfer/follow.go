@@ -164,8 +164,12 @@ func (f *Following) Compact(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// Hash returns etcd's HashKV of the target at its revision.
-func (f *Following) Hash(ctx context.Context) (uint32, error) {
+// Compacted is the revision at which the target is compacted, 0 if it is not.
+func (f *Following) Compacted() int64 { return f.l.links.compacted }
+
+// Hash returns etcd's HashKV of the target at its revision, as it is if the target has the entry of
+// [backend.Contents.Raised], too, unless that is 0.
+func (f *Following) Hash(ctx context.Context, raised int64) (uint32, error) {
 	survivors := NewSurvivors(f.l.links.compacted)
 	q := backend.HistoryQuery{Until: f.l.links.compacted, KeysOnly: true}
 	err := eachRow(ctx, f.l.b, q, unchecked, func(r *backend.Row) error {
@@ -177,11 +181,18 @@ func (f *Following) Hash(ctx context.Context) (uint32, error) {
 	}
 	sum := snapshot.NewSum()
 	err = eachRow(ctx, f.l.b, backend.HistoryQuery{Until: f.l.at}, unchecked, func(r *backend.Row) error {
+		if raised > 0 && r.ModRevision > raised {
+			sum.AddRaised(raised)
+			raised = 0
+		}
 		if survivors.Has(r) && f.l.links.hashed(r) {
 			sum.Add(r)
 		}
 		return nil
 	})
+	if raised > 0 {
+		sum.AddRaised(raised)
+	}
 	return sum.Hash(), err
 }
 

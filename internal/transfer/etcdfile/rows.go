@@ -88,10 +88,14 @@ func (f *File) each(ctx context.Context, tx *bbolt.Tx, until int64, visit func(*
 }
 
 // raises reports whether an entry without a value only raises the revision, to one that counts as compacted:
-// `etcdutl snapshot restore --bump-revision` writes it.
+// `etcdutl snapshot restore --bump-revision` writes it. For etcd it is a key, so only the last of them is left.
 func (f *File) raises(id []byte) bool {
 	at, deleted, err := parseID(id)
-	return err == nil && !deleted && at.ordinal == 0 && at.revision <= f.contents.Compacted
+	if err != nil || deleted || at.ordinal != 0 || at.revision > f.contents.Compacted {
+		return false
+	}
+	f.contents.Raised = max(f.contents.Raised, at.revision)
+	return true
 }
 
 func parse(id, value []byte) (r backend.Row, err error) {

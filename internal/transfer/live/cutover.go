@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,11 @@ const idleInterval = 100 * time.Millisecond
 // Cutover is what a cut-over did.
 type Cutover struct {
 	Revision, Compacted int64
-	// Hash is etcd's HashKV of source and target at Revision. Duration is how long the cut-over took after the source's
-	// last write.
-	Hash     uint32
+	// Hash is etcd's HashKV of source and target at Revision. If Raised is not 0, it is that of the target, and the
+	// source's covers the entry of [backend.Contents.Raised], too.
+	Hash   uint32
+	Raised int64
+	// Duration is how long the cut-over took after the source's last write.
 	Duration time.Duration
 }
 
@@ -65,7 +68,7 @@ func CutOver(ctx context.Context, s *Server, to *transfer.Following, o Options) 
 		return nil, err
 	}
 	done := &Cutover{Revision: to.Revision()}
-	if err := compare(ctx, client, s.Endpoint, to, done); err != nil {
+	if err := compare(ctx, s, client, to, o.Snapshot, done); err != nil {
 		return nil, err
 	}
 	remaining, err := remainingOf(ctx, client, to.Leases())
@@ -131,8 +134,7 @@ func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
 // copyAuth copies users and roles if they have changed. Only a snapshot has the hashes of the passwords.
 func copyAuth(
 	ctx context.Context, s *Server, client *clientv3.Client, to *transfer.Following, path string,
-) (err error) {
-	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
+) error {
 	status, err := client.AuthStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: read the revision of its users: %w", backend.ErrSource, err)
@@ -141,37 +143,68 @@ func copyAuth(
 	if err != nil || own == status.AuthRevision {
 		return err
 	}
+	c, err := contents(ctx, s, path)
+	if err == nil && c.Auth != nil {
+		err = to.SetAuth(ctx, c.Auth)
+	}
+	return err
+}
+
+// contents reads a snapshot of the source, which it saves in the file at path for that time.
+func contents(ctx context.Context, s *Server, path string) (c *backend.Contents, err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	if err := Save(ctx, s, path); err != nil {
-		return err
+		return nil, err
 	}
 	f, err := Open(ctx, s, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if a := f.Contents().Auth; a != nil {
-		err = to.SetAuth(ctx, a)
-	}
-	return errors.Join(err, f.Close())
+	return f.Contents(), f.Close()
 }
 
 // compare compacts the target as the source is compacted, and compares their hashes.
 func compare(
-	ctx context.Context, client *clientv3.Client, endpoint string, to *transfer.Following, done *Cutover,
+	ctx context.Context, s *Server, client *clientv3.Client, to *transfer.Following, path string, done *Cutover,
 ) error {
-	source, err := client.HashKV(ctx, endpoint, done.Revision)
+	source, err := hashOf(ctx, client, s.Endpoint, done.Revision)
 	if err != nil {
 		return fmt.Errorf("%w: read its hash: %w", backend.ErrSource, err)
+	}
+	if max(source.CompactRevision, 0) < to.Compacted() {
+		return fmt.Errorf("%w: its HashKV is the one from before its compaction at revision %d: write to any key "+
+			"of it, and run the same command again", backend.ErrSource, to.Compacted())
 	}
 	done.Compacted = max(source.CompactRevision, 0)
 	if err := to.Compact(ctx, done.Compacted); err != nil {
 		return err
 	}
-	if done.Hash, err = to.Hash(ctx); err != nil {
+	if done.Hash, err = to.Hash(ctx, 0); err != nil || source.Hash == done.Hash {
 		return err
 	}
-	if source.Hash != done.Hash {
-		return fmt.Errorf("%w: HashKV at revision %d is %d in the source, %d in the target", transfer.ErrDiffers,
-			done.Revision, source.Hash, done.Hash)
+	c, err := contents(ctx, s, path)
+	if err != nil {
+		return err
 	}
-	return nil
+	if c.Raised > 0 {
+		if with, err := to.Hash(ctx, c.Raised); err != nil || with == source.Hash {
+			done.Raised = c.Raised
+			return err
+		}
+	}
+	return fmt.Errorf("%w: HashKV at revision %d is %d in the source, %d in the target", transfer.ErrDiffers,
+		done.Revision, source.Hash, done.Hash)
+}
+
+// hashOf returns the source's HashKV at its current revision. If etcd is asked for a revision at which it was
+// compacted, it answers with the hash from before the compaction. Up to 3.5 it does not say of which revision a hash
+// is, but the header has a revision that is read later.
+func hashOf(
+	ctx context.Context, client *clientv3.Client, endpoint string, revision int64,
+) (*clientv3.HashKVResponse, error) {
+	now, err := client.HashKV(ctx, endpoint, 0)
+	if err != nil || cmp.Or(now.HashRevision, now.Header.Revision) == revision {
+		return now, err
+	}
+	return client.HashKV(ctx, endpoint, revision)
 }

@@ -130,3 +130,53 @@ func compareNow(t *testing.T, source, target services) {
 	}
 	compareLeases(t, source, target)
 }
+
+// A store is cut over that was compacted at its current revision: etcd has two hashes for that revision.
+func TestCutoverOfCompactedSource(t *testing.T) {
+	for name, target := range importTargets(t) {
+		etcd := servers.Etcd(t)
+		source := connect(t, etcd)
+		writeHistory(t, source, 20)
+		req := &pb.CompactionRequest{Revision: 41, Physical: true}
+		if _, err := source.kv.Compact(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		flags := []string{"--from", etcd.ClientURL(), "--work-dir", t.TempDir(), target}
+		follow(t, flags, func() {})
+		out := sqlstore(t, append([]string{"cutover", "--quiet", "100ms"}, flags...)...).must(t)
+		server := connect(t, launch.Start(t, launch.Config{Args: []string{target}}))
+		want, err := source.maint.HashKV(t.Context(), &pb.HashKVRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := server.maint.HashKV(t.Context(), &pb.HashKVRequest{})
+		if err != nil || got.Hash != want.Hash || got.CompactRevision != want.CompactRevision {
+			t.Errorf("%s: HashKV %v, %v, want %v; %s", name, got, err, want, out)
+		}
+	}
+}
+
+// follow follows a source while f writes to it.
+func follow(t *testing.T, flags []string, f func()) {
+	t.Helper()
+	s := startProgram(t, launch.Binary(t), append([]string{"import", "--follow"}, flags...)...)
+	for !strings.HasPrefix(s.line(), "following from revision") {
+	}
+	f()
+	s.interrupt()
+	s.ended()
+}
+
+// The empty entry of a source whose revision was raised does not count as a difference.
+func TestCutoverOfRaisedRevision(t *testing.T) {
+	restored := launch.Start(t, servers.EtcdConfig(t, raisedRevision(t)))
+	source := connect(t, restored)
+	target := filepath.Join(t.TempDir(), "target")
+	flags := []string{"--from", restored.ClientURL(), "--work-dir", t.TempDir(), "--data-dir", target}
+	follow(t, flags, func() { churn(t, source, rand.New(rand.NewPCG(3, 4)), 100) })
+	out := sqlstore(t, append([]string{"cutover", "--quiet", "100ms"}, flags...)...).must(t)
+	if !strings.Contains(out, "equal, but for the empty entry") || !strings.Contains(out, "to 1041") {
+		t.Errorf("cut-over: %q", out)
+	}
+	wantKeysOf(t, source, launch.Start(t, launch.Config{Args: []string{"--data-dir=" + target}}))
+}

@@ -156,16 +156,24 @@ func TestImportFiles(t *testing.T) {
 	}
 }
 
-// A backup that was restored into etcd with a higher revision has an entry that only says so.
-func TestImportRaisedRevision(t *testing.T) {
+// raisedRevision returns the data directory of an etcd that was restored from a backup with a higher revision, 1041.
+func raisedRevision(t *testing.T) (dir string) {
+	t.Helper()
 	etcd := servers.Etcd(t)
 	writeHistory(t, connect(t, etcd), 20)
-	file, dir := filepath.Join(t.TempDir(), "snapshot.db"), filepath.Join(t.TempDir(), "restored")
+	file := filepath.Join(t.TempDir(), "snapshot.db")
+	dir = filepath.Join(t.TempDir(), "restored")
 	ctl(t, etcd.Endpoint(), "", "snapshot", "save", file).must(t)
 	utl(t, "snapshot", "restore", file, "--data-dir", dir, "--bump-revision", "1000", "--mark-compacted").must(t)
+	return dir
+}
+
+// A backup that was restored into etcd with a higher revision has an entry that only says so.
+func TestImportRaisedRevision(t *testing.T) {
+	dir := raisedRevision(t)
 	target := "--data-dir=" + filepath.Join(t.TempDir(), "target")
 	out := sqlstore(t, "import", "--from", dir, target).must(t)
-	if !strings.Contains(out, "revision 1041, compacted 1041") {
+	if !strings.Contains(out, "revision 1041, compacted 1041") || !strings.Contains(out, "but for the empty entry") {
 		t.Errorf("from the files: %q", out)
 	}
 	restored := launch.Start(t, servers.EtcdConfig(t, dir))
@@ -177,12 +185,17 @@ func TestImportRaisedRevision(t *testing.T) {
 	if !strings.Contains(out, "revision 1042, compacted 1041") {
 		t.Errorf("from the server: %q", out)
 	}
+	wantKeysOf(t, connect(t, restored), launch.Start(t, launch.Config{Args: []string{target}}))
+}
+
+// wantKeysOf compares the keys of a server with those of a source.
+func wantKeysOf(t *testing.T, source services, server *launch.Server) {
+	t.Helper()
 	all := &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}}
-	want, err := connect(t, restored).kv.Range(t.Context(), all)
+	want, err := source.kv.Range(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := launch.Start(t, launch.Config{Args: []string{target}})
 	if got, err := connect(t, server).kv.Range(t.Context(), all); err != nil || !equal(
 		&pb.RangeResponse{Kvs: got.Kvs, Count: got.Count}, &pb.RangeResponse{Kvs: want.Kvs, Count: want.Count},
 	) {
