@@ -146,19 +146,19 @@ func (b *Backend) ExpiredLeases(ctx context.Context, limit int) (ended []int64, 
 // locked. The change need not be durable: leases that are due too early are found again.
 func (b *Backend) postpone(ctx context.Context, ids []int64) (n int, err error) {
 	for part := range slices.Chunk(ids, extensionPart) {
+		var moved int64 // by the last attempt
 		err = b.control.transaction(ctx, "look at leases later", func(ctx context.Context, tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, commitLazily); err != nil {
 				return err
 			}
 			tag, err := tx.Exec(ctx, postponeLeases, part)
-			if err == nil {
-				n += int(tag.RowsAffected())
-			}
+			moved = tag.RowsAffected()
 			return err
 		})
 		if err != nil {
 			return n, err
 		}
+		n += int(moved)
 	}
 	return n, nil
 }
