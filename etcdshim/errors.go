@@ -24,6 +24,8 @@ var (
 		"etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
 	errThrottled = status.Error(codes.ResourceExhausted,
 		"etcdserver: too many failed logins: wait before the next one")
+	errNameTooLong = status.Error(codes.InvalidArgument,
+		"etcdserver: the name of a user or role has more than 32768 bytes")
 	errNoPassword   = status.Error(codes.Unknown, auth.ErrNoPassword.Error())
 	errVerifyOnly   = status.Error(codes.Unknown, authn.ErrVerifyOnly.Error())
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
@@ -51,6 +53,7 @@ var errorTable = []struct{ from, to error }{
 	{auth.ErrRoleExists, rpctypes.ErrGRPCRoleAlreadyExist},
 	{auth.ErrRoleNotFound, rpctypes.ErrGRPCRoleNotFound},
 	{auth.ErrRoleEmpty, rpctypes.ErrGRPCRoleEmpty},
+	{auth.ErrNameTooLong, errNameTooLong},
 	{auth.ErrFailed, rpctypes.ErrGRPCAuthFailed},
 	{auth.ErrPermissionNotGiven, rpctypes.ErrGRPCPermissionNotGiven},
 	{auth.ErrPermissionDenied, rpctypes.ErrGRPCPermissionDenied},

@@ -108,6 +108,13 @@ func TestStatusAndMembers(t *testing.T) {
 			func() error { _, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{}); return err },
 			codes.InvalidArgument, "etcdserver: user name is empty",
 		},
+		"add a long name": {
+			func() error {
+				_, err := auth.RoleAdd(ctx, &pb.AuthRoleAddRequest{Name: strings.Repeat("n", 32769)})
+				return err
+			},
+			codes.InvalidArgument, "etcdserver: the name of a user or role has more than 32768 bytes",
+		},
 	} {
 		if got := status.Convert(c.call()); got.Code() != c.code || got.Message() != c.text {
 			t.Errorf("%s: %v %q, want %v %q", name, got.Code(), got.Message(), c.code, c.text)

@@ -6,13 +6,15 @@ import (
 	"sort"
 )
 
-// AddRole adds a role without permissions. Errors: [ErrRoleEmpty], [ErrRoleExists].
+// AddRole adds a role without permissions. Errors: [ErrRoleEmpty], [ErrNameTooLong], [ErrRoleExists].
 type AddRole struct{ Name string }
 
 func (c AddRole) apply(s *State) (*State, error) {
 	switch {
 	case c.Name == "":
 		return nil, ErrRoleEmpty
+	case len(c.Name) > MaxName:
+		return nil, ErrNameTooLong
 	case s.roles[c.Name] != nil:
 		return nil, ErrRoleExists
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -37,6 +38,18 @@ func run(t *testing.T, s *State, steps []step) *State {
 		s = next
 	}
 	return s
+}
+
+// TestLongNames adds names of the greatest size, and longer ones.
+func TestLongNames(t *testing.T) {
+	for size, want := range map[int]error{MaxName: nil, MaxName + 1: ErrNameTooLong} {
+		name := strings.Repeat("n", size)
+		for _, c := range []Change{AddUser{Name: name}, AddRole{name}} {
+			if _, err := c.apply(New(first)); !errors.Is(err, want) {
+				t.Errorf("%T of %d bytes: %v", c, size, err)
+			}
+		}
+	}
 }
 
 // TestChanges has one step for each condition that a change depends on.

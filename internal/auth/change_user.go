@@ -2,8 +2,12 @@ package auth
 
 import "slices"
 
+// MaxName is the greatest size of the name of a user or role in bytes, that of a key of bbolt: a snapshot in etcd's
+// format could not contain a longer one.
+const MaxName = 32768
+
 // AddUser adds a user. Hash is the bcrypt hash of its password, unless it has none. Errors: [ErrUserEmpty],
-// [ErrUserExists].
+// [ErrNameTooLong], [ErrUserExists].
 type AddUser struct {
 	Name       string
 	Hash       []byte
@@ -14,6 +18,8 @@ func (c AddUser) apply(s *State) (*State, error) {
 	switch {
 	case c.Name == "":
 		return nil, ErrUserEmpty
+	case len(c.Name) > MaxName:
+		return nil, ErrNameTooLong
 	case s.users[c.Name] != nil:
 		return nil, ErrUserExists
 	}

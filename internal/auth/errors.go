@@ -18,6 +18,9 @@ var (
 	ErrRoleNotFound = errors.New("auth: role not found")
 	// ErrRoleEmpty means that a role's name is empty.
 	ErrRoleEmpty = errors.New("auth: role name is empty")
+	// ErrNameTooLong means that the name of a user or role to add has more than [MaxName] bytes. etcd ends with such a
+	// name, so it has no text for it.
+	ErrNameTooLong = errors.New("auth: the name of a user or role has more than 32768 bytes")
 	// ErrPermissionNotGiven means that a request to grant a permission has none.
 	ErrPermissionNotGiven = errors.New("auth: permission not given")
 	// ErrRoleNotGranted means that the user does not have the role that is to be revoked.
