@@ -68,6 +68,7 @@ type Backend struct {
 	watching  sync.WaitGroup // watchPlace
 	closeOnce sync.Once
 	closeErr  error
+	logLeft   bool // by Close, which could not copy it
 }
 
 // Settings implements [backend.Backend].
@@ -227,7 +228,12 @@ func (b *Backend) refuseWrites(err error) {
 		return
 	}
 	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
-	if err := b.note(b.owner()); err != nil { // the next start finds less than what was acknowledged
+	b.noteReached() // the next start finds less than what was acknowledged
+}
+
+// noteReached notes what the store has reached, as far as that is possible now.
+func (b *Backend) noteReached() {
+	if err := b.note(b.owner()); err != nil {
 		b.log.Warn("cannot note what the store has reached", "path", b.path, "error", err)
 	}
 }
@@ -241,25 +247,38 @@ func (b *Backend) Close() error {
 		b.checkpoints.stop()
 		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
-		b.finishLog()
+		b.logLeft = !b.finishLog()
 		b.closeErr = errors.Join(b.closeErr, b.release())
 	})
 	return b.closeErr
 }
 
-// finishLog copies the log into the file at the end. The log of a file that was replaced must not stay beside the new
-// one.
-func (b *Backend) finishLog() {
-	switch broken := b.broken.Load(); {
-	case broken == nil, errors.Is(*broken, errReplaced), errors.Is(*broken, errLogRemoved):
-		_, err := b.writer.run(markClosed)
-		if err == nil || isCode(err, sqlite3.ErrFull) {
-			_, err = b.copyLog(b.writer, "TRUNCATE")
-		}
-		if err != nil && !errors.Is(err, errOverwritten) {
-			b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
+// finishLog copies the log into the file at the end, and reports whether that is done. The log of a file that was
+// replaced must not stay beside the new one.
+func (b *Backend) finishLog() bool {
+	broken := b.broken.Load()
+	replaced, removed := false, false
+	if broken != nil {
+		replaced, removed = errors.Is(*broken, errReplaced), errors.Is(*broken, errLogRemoved)
+		if !replaced && !removed {
+			return false
 		}
 	}
+	_, err := b.writer.run(markClosed)
+	if err == nil || isCode(err, sqlite3.ErrFull) {
+		_, err = b.copyLog(b.writer, "TRUNCATE")
+	}
+	const left = "checkpoint at close failed; "
+	switch {
+	case err == nil, errors.Is(err, errOverwritten): // logged
+	case removed:
+		b.log.Error(left+"what only the removed write-ahead log held is lost", "path", b.path, "error", err)
+	case replaced:
+		b.log.Warn(left+"the next start moves the write-ahead log aside", "path", b.path, "error", err)
+	default:
+		b.log.Warn(left+"the next start goes on from the WAL", "path", b.path, "error", err)
+	}
+	return err == nil
 }
 
 // closeAll waits for the reads in progress and closes their connections.
@@ -277,7 +296,7 @@ func (b *Backend) release() error {
 		switch broken := b.broken.Load(); {
 		case broken == nil, errors.Is(*broken, errLogRemoved):
 			err = b.note(b.owner())
-		case errors.Is(*broken, errReplaced): // so that an older copy shows
+		case errors.Is(*broken, errReplaced) && !b.logLeft: // so that an older copy shows
 			err = b.note(unknownPages)
 		case errors.Is(*broken, errOverwritten):
 			n := note{owner: b.foreignOwner()}

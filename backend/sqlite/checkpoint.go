@@ -332,8 +332,8 @@ func (p *checkpointer) sync() bool {
 	}
 	err := p.b.file.Sync()
 	if err != nil {
-		// No further writes may be made as if nothing had happened. Linux reports the error once to each descriptor, so
-		// the sync with which SQLite would close the file and drop the WAL fails as well.
+		// No further writes may be made as if nothing had happened. The file is sealed, so that SQLite keeps the WAL
+		// when it closes the file.
 		_ = p.b.markBroken("sync the database", err)
 	}
 	return err == nil

@@ -22,6 +22,11 @@ var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that thi
 	"removed, so further writes are refused, and its content is copied into the database file: restart when the "+
 	"server has reported that this is done", backend.ErrUnavailable)
 
+// errLogLost is the reason why one whose removed log could not be copied refuses writes.
+var errLogLost = fmt.Errorf("%w: the write-ahead log of the database that this server has open was removed, and syncing "+
+	"what it held to the database file failed, so that it is lost when the server stops: save what the server holds with "+
+	"'etcdctl snapshot save', then stop the server and restore that", backend.ErrUnavailable)
+
 // errLogCutOff is the same for one whose log is shorter than what was written to it.
 var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this server has open was cut off, so what "+
 	"it held is lost from the disk: save what the server still answers from memory, then restore a backup",
@@ -107,6 +112,12 @@ func (b *Backend) salvageLog() (done bool) {
 	switch {
 	case errors.Is(err, errOverwritten): // logged
 		return true
+	case err != nil && b.file.Sealed():
+		err = fmt.Errorf("%w: %s: %w", errLogLost, b.path, err)
+		b.broken.Store(&err)
+		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+		b.noteReached() // the next start finds less
+		return true
 	case err != nil:
 		b.log.Warn("cannot copy the removed write-ahead log into the database file yet", "path", b.path, "error", err)
 		return false
@@ -115,8 +126,6 @@ func (b *Backend) salvageLog() (done bool) {
 	}
 	b.log.Info("copied the removed write-ahead log into the database file; restart to accept writes again",
 		"path", b.path)
-	if err := b.note(b.owner()); err != nil {
-		b.log.Warn("cannot note what the store has reached", "path", b.path, "error", err)
-	}
+	b.noteReached()
 	return true
 }

@@ -183,6 +183,41 @@ func TestRemovedLog(t *testing.T) {
 	}
 }
 
+// TestRemovedLogThatCannotBeCopied removes the log of a file that can no longer be written. What only the log holds can
+// be read until the server stops, and the next start knows what is missing.
+func TestRemovedLogThatCannotBeCopied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	writeKeys(t, b, "a")
+	for range cap(b.readers) { // which opens all connections
+		if _, err := list(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.file.Seal(true) // as a failed sync does
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	err := write(b, "b", nil)
+	for began := time.Now(); !errors.Is(err, errLogLost) && time.Since(began) < time.Minute; err = write(b, "b", nil) {
+		time.Sleep(time.Millisecond)
+	}
+	if !errors.Is(err, errLogLost) {
+		t.Fatalf("write: %v", err)
+	}
+	if rows, err := list(t, b); err != nil || len(rows) == 0 {
+		t.Errorf("%d keys can be read, %v", len(rows), err)
+	}
+	acknowledged := revision(t, b)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: path})
+	if r := revision(t, b); r >= acknowledged || b.Restored().Revision != acknowledged {
+		t.Errorf("the next start is at revision %d, and knows of %d of %d", r, b.Restored().Revision, acknowledged)
+	}
+}
+
 // A connection that opens only after the log was replaced must not read the new one.
 func TestRemovedLogBeforeRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")

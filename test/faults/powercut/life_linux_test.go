@@ -174,11 +174,11 @@ func (l *life) use() error {
 	const clients, steps = 8, 25
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	load := durability.Load{Seed: l.Uint64(), Clients: 1 + l.IntN(clients), Steps: steps, Down: l.disk.Down()}
+	load := durability.Load{Seed: l.Uint64(), Clients: 1 + l.IntN(clients), Steps: steps, Down: l.disk.Faulty()}
 	for _, s := range l.servers {
 		load.Endpoints = append(load.Endpoints, s.address)
 	}
-	aim := disk.Aim{Matches: s.matches, At: 1 + l.IntN(s.operations)}
+	aim := disk.Aim{Matches: s.matches, At: 1 + l.IntN(s.operations), Fails: s.fails}
 	after := l.IntN(3 * load.Clients)
 	dying := l.dieAfter(time.Duration(l.IntN(2)*l.IntN(20))*time.Millisecond, ctx.Done())
 	loaded := make(chan error, 1)
@@ -188,6 +188,10 @@ func (l *life) use() error {
 		l.disk.Cut()
 	}
 	err = errors.Join(err, <-loaded)
+	if s.fails && err == nil {
+		err = l.servers[0].stop()
+		l.disk.Cut()
+	}
 	if l.disk.Disarm() {
 		err = errors.Join(err, l.alive())
 	}
@@ -236,7 +240,7 @@ func (l *life) act(ctx context.Context, s scenario, aim disk.Aim, after int) err
 	}
 	err = s.act(ctx, l, conn)
 	select {
-	case <-l.disk.Down():
+	case <-l.disk.Faulty():
 		return nil // any answer will do
 	default:
 		return err

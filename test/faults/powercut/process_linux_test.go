@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var errEnded = errors.New("the process ended unasked")
@@ -60,6 +61,19 @@ func (p *process) kill() {
 
 // terminate asks the process to shut down.
 func (p *process) terminate() error { return p.run.Process.Signal(syscall.SIGTERM) }
+
+// stop asks the process to shut down, unless it has ended, and waits for that.
+func (p *process) stop() error {
+	if err := p.terminate(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.life.Done():
+		return nil
+	case <-time.After(stepTimeout):
+		return errors.New("the process does not shut down")
+	}
+}
 
 // await runs f until it succeeds, the process ends, or the power is cut.
 func (p *process) await(down <-chan struct{}, f func(ctx context.Context) error) error {

@@ -17,6 +17,7 @@ type report struct {
 	starts      int // cuts before the server was ready
 	loaded      int // cuts after writes were acknowledged in the same round
 	writes      int // acknowledged in those rounds
+	failed      int // syncs
 	hits        map[string]int
 	losses      disk.Losses
 }
@@ -26,6 +27,9 @@ func newReport() *report { return &report{hits: map[string]int{}} }
 func (r *report) add(hit string, l disk.Losses) {
 	r.cuts++
 	r.losses.Add(l)
+	if strings.HasPrefix(hit, "failed ") {
+		r.failed++
+	}
 	if i := strings.LastIndex(hit, " of /"); i >= 0 {
 		name := i + len(" of ")
 		hit = hit[:name] + path.Base(hit[name:])

@@ -22,6 +22,8 @@ type scenario struct {
 	act func(ctx context.Context, l *life, conn *grpc.ClientConn) error
 	// ends cuts the power after act at the latest.
 	ends bool
+	// fails makes the operation, a sync of a file, fail. The server is stopped before the power is cut.
+	fails bool
 }
 
 // on selects operations of one kind on paths that end so.
@@ -56,6 +58,11 @@ var (
 		{name: "defragmentation", operations: 120, act: defragment, ends: true},
 		{name: "copy of a defragmentation", matches: on(disk.Write, ".defragment"), operations: 20, act: defragment},
 		{name: "shutdown", operations: 25, act: shutDown, ends: true},
+	}
+	failedSyncs = []scenario{
+		{name: "file", matches: on(disk.Sync, ".db"), operations: 12, fails: true},
+		{name: "log", matches: on(disk.Sync, "-wal"), operations: 60, fails: true},
+		{name: "defragmentation", matches: on(disk.Sync, ".db"), operations: 4, act: defragment, fails: true},
 	}
 	onPostgres = []scenario{
 		{name: "load", operations: 150},

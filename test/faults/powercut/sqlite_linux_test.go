@@ -33,6 +33,26 @@ func TestSQLite(t *testing.T) {
 	s.report.enough(t, map[string]int{"lost create": s.report.losses.Creates})
 }
 
+// TestSQLiteWithFailedSyncs lets a sync fail before the server is stopped and the power is cut: the system reports that
+// once, and syncs that are tried again succeed without what that one has left out.
+func TestSQLiteWithFailedSyncs(t *testing.T) {
+	const cuts = 40
+	seed := env.Seed.Uint(t, rand.Uint64())
+	s := newSQLite(t)
+	s.scenarios = failedSyncs
+	for s.report.cuts < cuts {
+		l := s.begin(seed)
+		if n, err := l.live(min(cutsOfALife, cuts-s.report.cuts)); err != nil {
+			l.fail(t, n, err)
+		}
+		seed++
+	}
+	t.Log(s.report)
+	if s.report.failed == 0 {
+		t.Errorf("no sync has failed in %d rounds", s.report.cuts)
+	}
+}
+
 // A server that does not sync loses what it has acknowledged, and the test notices.
 func TestSQLiteWithoutFsync(t *testing.T) {
 	const cuts = 20

@@ -61,9 +61,12 @@ func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// Sync makes what was written to the file durable.
+// Sync makes what was written to the file durable. It seals the file if that fails, see [File.Seal].
 func (f *File) Sync() error {
 	_, err := f.try("sync", func() (int, error) { return 0, unix.Fsync(f.fd) })
+	if err != nil {
+		f.Seal(true)
+	}
 	return err
 }
 
@@ -94,14 +97,22 @@ func (f *File) stat() (info unix.Stat_t, err error) {
 	return info, err
 }
 
-// Seal says whether SQLite's connections in this process fail instead of changing the file or removing its log.
+// Seal says whether SQLite's connections in this process fail instead of changing the file or removing its log. A failed
+// sync of either seals the file: pages that it left out may be taken for written, so that a later sync succeeds without
+// them, and only the log still has them.
 func (f *File) Seal(sealed bool) {
+	if f.database == nil {
+		return
+	}
 	n := C.int(0)
 	if sealed {
 		n = 1
 	}
 	C.database_seal(f.database, n)
 }
+
+// Sealed reports whether the file is sealed.
+func (f *File) Sealed() bool { return f.database != nil && C.database_sealed(f.database) != 0 }
 
 // Fd returns the descriptor, which the caller must not close.
 func (f *File) Fd() int { return f.fd }

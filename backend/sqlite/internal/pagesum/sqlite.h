@@ -10,6 +10,7 @@
 #define SQLITE_IOERR_READ (10 | (1 << 8))
 #define SQLITE_IOERR_SHORT_READ (10 | (2 << 8))
 #define SQLITE_IOERR_WRITE (10 | (3 << 8))
+#define SQLITE_IOERR_FSYNC (10 | (4 << 8))
 #define SQLITE_IOERR_TRUNCATE (10 | (6 << 8))
 #define SQLITE_IOERR_DELETE (10 | (10 << 8))
 #define SQLITE_IOERR_DATA (10 | (32 << 8))

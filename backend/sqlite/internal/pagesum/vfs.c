@@ -63,18 +63,30 @@ void syncs_measured(int64_t *first, int64_t *took) {
 	*first = syncs.first, *took = syncs.took;
 }
 
-static int sync_file(sqlite3_file *f, int flags) {
-	int err = log_flush((file *)f);
-	if (err != SQLITE_OK || !syncs.on) {
-		return err != SQLITE_OK ? err : below(f)->pMethods->xSync(below(f), flags);
+// sync_below seals the database after a failed sync: pages that it left out may be taken for written, so that a later
+// sync succeeds without them. Only the log still has them then.
+static int sync_below(sqlite3_file *f, int flags) {
+	int64_t began = syncs.on ? now() : 0;
+	int err = below(f)->pMethods->xSync(below(f), flags);
+	if (err != SQLITE_OK) {
+		database_seal(((file *)f)->shared, 1);
 	}
-	int64_t began = now();
-	err = below(f)->pMethods->xSync(below(f), flags);
-	if (!syncs.took) {
-		syncs.first = began - syncs.began;
+	if (syncs.on) {
+		if (!syncs.took) {
+			syncs.first = began - syncs.began;
+		}
+		syncs.took += now() - began;
 	}
-	syncs.took += now() - began;
 	return err;
+}
+
+static int sync_database(sqlite3_file *f, int flags) {
+	return database_sealed(((file *)f)->shared) ? SQLITE_IOERR_FSYNC : sync_below(f, flags);
+}
+
+static int sync_log(sqlite3_file *f, int flags) {
+	int err = log_flush((file *)f);
+	return err != SQLITE_OK ? err : sync_below(f, flags);
 }
 
 static int file_size(sqlite3_file *f, sqlite3_int64 *size) {
@@ -144,14 +156,14 @@ static int unfetch(sqlite3_file *f, sqlite3_int64 at, void *page) {
 	return SQLITE_OK;
 }
 
-#define METHODS(read, write) \
+#define METHODS(read, write, sync) \
 	{ \
-		3, close_file, read, write, truncate_file, sync_file, file_size, lock_file, unlock_file, check_lock, \
+		3, close_file, read, write, truncate_file, sync, file_size, lock_file, unlock_file, check_lock, \
 			file_control, sector_size, characteristics, shm_map, shm_lock, shm_barrier, shm_unmap, fetch, unfetch \
 	}
 
-static const sqlite3_io_methods of_database = METHODS(database_read, database_write);
-static const sqlite3_io_methods of_log = METHODS(log_read, log_write);
+static const sqlite3_io_methods of_database = METHODS(database_read, database_write, sync_database);
+static const sqlite3_io_methods of_log = METHODS(log_read, log_write, sync_log);
 
 static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out) {
 	int log = (flags & SQLITE_OPEN_WAL) != 0;

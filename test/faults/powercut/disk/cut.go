@@ -35,6 +35,9 @@ type Aim struct {
 	// At is the number of the operation, from 1, that is cut. A sync that is cut saves nothing; another operation
 	// leaves a change that is not synced.
 	At int
+	// Fails makes the operation, a sync of a file, fail instead. The power stays on. Like on Linux, what the sync would
+	// have saved can be read until the power is cut, and later syncs succeed without it.
+	Fails bool
 }
 
 // Arm sets when to cut the power. It replaces an earlier aim.
@@ -61,8 +64,18 @@ func (d *Disk) Cut() {
 
 func (d *Disk) cut(hit string) {
 	if !d.off() {
-		d.hit = hit
+		d.fault(hit)
 		close(d.down)
+	}
+}
+
+// fault notes the first fault.
+func (d *Disk) fault(hit string) {
+	select {
+	case <-d.faulty:
+	default:
+		d.hit = hit
+		close(d.faulty)
 	}
 }
 
@@ -78,7 +91,10 @@ func (d *Disk) off() bool {
 // Down is closed when the power is cut.
 func (d *Disk) Down() <-chan struct{} { return d.down }
 
-// Hit describes the operation that was cut.
+// Faulty is closed when the power is cut or a sync has failed.
+func (d *Disk) Faulty() <-chan struct{} { return d.faulty }
+
+// Hit describes the operation that was cut or failed.
 func (d *Disk) Hit() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,12 +108,17 @@ func (d *Disk) Operations() int {
 	return d.ops
 }
 
-// count counts an operation and cuts the power if it is the one aimed at.
+// count counts an operation. It cuts the power, or fails, if it is the one aimed at.
 func (d *Disk) count(kind Kind, name string) error {
 	d.ops++
 	if d.left > 0 && (d.aim.Matches == nil || d.aim.Matches(kind, name)) {
 		if d.left--; d.left == 0 {
-			d.cut(fmt.Sprintf("%s of %s", kind, name))
+			hit := fmt.Sprintf("%s of %s", kind, name)
+			if d.aim.Fails {
+				d.fault("failed " + hit)
+				return syscall.EIO
+			}
+			d.cut(hit)
 		}
 	}
 	if d.off() {
@@ -164,6 +185,7 @@ func (d *Disk) Survive(r *rand.Rand) (*Disk, Losses) {
 	d.keepEntries(r, &l)
 	after := &Disk{
 		Journaled: d.Journaled, Free: d.Free, nodes: map[uint64]*node{}, next: d.next, down: make(chan struct{}),
+		faulty: make(chan struct{}),
 	}
 	after.adopt(d.nodes[Root], "/")
 	for _, id := range slices.Sorted(maps.Keys(after.nodes)) {

@@ -189,6 +189,31 @@ func TestAim(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// What a failed sync leaves out can be read, and no later sync saves it.
+func TestFailedSync(t *testing.T) {
+	d := New()
+	id := create(t, d, "file")
+	must(t, d.Sync(Root))
+	must(t, d.Write(id, 0, []byte("saved")))
+	must(t, d.Sync(id))
+	d.Arm(Aim{At: 2, Fails: true, Matches: func(k Kind, _ string) bool { return k == Sync }})
+	must(t, d.Sync(id))
+	must(t, d.Write(id, 0, []byte("L")))
+	if err := d.Sync(id); !errors.Is(err, syscall.EIO) || !d.Disarm() {
+		t.Errorf("%v", err)
+	}
+	<-d.Faulty()
+	must(t, d.Write(id, 4, []byte("D")))
+	must(t, d.Sync(id))
+	if text, _ := content(t, d, "/file"); text != "LaveD" {
+		t.Errorf("%q can be read", text)
+	}
+	after, _ := d.Survive(seeded(1))
+	if text, _ := content(t, after, "/file"); text != "saveD" || d.Hit() != "failed sync of /file" {
+		t.Errorf("%q after %s", text, d.Hit())
+	}
+}
+
 // On a journaled disk the sync of a file saves the entries, too.
 func TestJournaled(t *testing.T) {
 	for o := range outcomes(t, func(d *Disk) {

@@ -30,7 +30,9 @@ type Disk struct {
 	left int // operations that match the aim until the cut; 0 without an aim
 	hit  string
 	down chan struct{} // closed by the cut
-	ops  int           // changes and syncs so far
+	// faulty is closed by the cut or a failed sync.
+	faulty chan struct{}
+	ops    int // changes and syncs so far
 }
 
 // node is a file or a directory.
@@ -61,7 +63,7 @@ type Attr struct {
 // New returns an empty disk, whose root directory belongs to the caller.
 func New() *Disk {
 	const free = 16 << 30
-	d := &Disk{Free: free, nodes: map[uint64]*node{}, next: Root, down: make(chan struct{})}
+	d := &Disk{Free: free, nodes: map[uint64]*node{}, next: Root, down: make(chan struct{}), faulty: make(chan struct{})}
 	root := d.add(syscall.S_IFDIR|0o755, uint32(syscall.Getuid()), uint32(syscall.Getgid()), "/")
 	root.links = 1
 	return d
@@ -234,6 +236,9 @@ func (d *Disk) Sync(id uint64) error {
 		return nil
 	}
 	if err := d.count(Sync, n.path); err != nil {
+		if !d.off() {
+			n.lose()
+		}
 		return err
 	}
 	n.sync()

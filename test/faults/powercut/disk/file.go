@@ -71,6 +71,9 @@ func (f *file) sync() {
 	f.changes = nil
 }
 
+// lose makes later syncs leave out what is not saved, although it can be read.
+func (f *file) lose() { f.changes = nil }
+
 // sectors returns the sectors that a change writes to.
 func (c *change) sectors() (first, end int64) {
 	if len(c.data) == 0 {
