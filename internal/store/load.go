@@ -52,15 +52,15 @@ func (l *loader) run(generation int) {
 		if err == nil {
 			err = clock.Check(rev)
 		}
-		switch {
-		case errors.Is(err, ErrCompacted):
-			if s.confirm(s.ctx) != nil {
-				return
+		if errors.Is(err, ErrCompacted) { // a compaction came in between: continue at a newer revision
+			if err = s.confirm(s.ctx); err == nil {
+				continue
 			}
-			continue // a compaction came in between: continue at a newer revision
+		}
+		switch {
 		case s.ctx.Err() != nil:
 			return
-		case errors.Is(err, backend.ErrClosed):
+		case errors.Is(err, backend.ErrClosed), errors.Is(err, ErrClosed):
 			return
 		case err != nil:
 			if l.outage.Failed() {

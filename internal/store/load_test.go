@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // A database that times out when it is asked for many keys is asked for fewer.
@@ -53,5 +55,74 @@ func TestIndexThatCannotBeLoadedIsLoggedOnce(t *testing.T) {
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%q is logged %d times:\n%s", line, n, &log)
 		}
+	}
+}
+
+// questions is a shared database that fails to say how far the store is, once it has been asked for keys.
+type questions struct {
+	backend.Shared
+	beforeKeys func()
+	failing    atomic.Int64 // so many more times
+}
+
+func (b *questions) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
+	if q.KeysOnly {
+		b.beforeKeys()
+	}
+	return b.Shared.Range(ctx, q)
+}
+
+func (b *questions) fail() error {
+	if b.failing.Add(-1) >= 0 {
+		return fmt.Errorf("the connection broke: %w", backend.ErrUnavailable)
+	}
+	return nil
+}
+
+func (b *questions) Head(ctx context.Context) (backend.Head, error) {
+	if err := b.fail(); err != nil {
+		return backend.Head{}, err
+	}
+	return b.Shared.Head(ctx)
+}
+
+func (b *questions) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	if err := b.fail(); err != nil {
+		return backend.Tail{}, err
+	}
+	return b.Shared.Tail(ctx, q)
+}
+
+func (b *questions) Confirm(ctx context.Context, m backend.Member) (backend.Head, error) {
+	if err := b.fail(); err != nil {
+		return backend.Head{}, err
+	}
+	return b.Shared.Confirm(ctx, m)
+}
+
+// TestIndexIsLoadedAfterCompactionAndFailure lets another replica compact while the index is loaded, just before the
+// database fails for a moment.
+func TestIndexIsLoadedAfterCompactionAndFailure(t *testing.T) {
+	c := simdb.New(1, nil)
+	b, other := &questions{Shared: c.Open()}, c.Open()
+	t.Cleanup(func() { _, _ = b.Close(), other.Close() })
+	o := openStore(t, other, Config{})
+	many(t, o, 50, 10, 1)
+	compacted := false
+	b.beforeKeys = func() {
+		if compacted {
+			return
+		}
+		compacted = true
+		put(t, o, "x", "1")
+		if _, err := o.Compact(t.Context(), o.Revision(), false); err != nil {
+			t.Error(err)
+		}
+		b.failing.Store(50)
+	}
+	s := openStore(t, b, Config{})
+	eventually(t, "complete", s.index.Complete)
+	if n := s.index.Position().Keys; n != 51 || b.failing.Load() >= 0 {
+		t.Errorf("%d keys are loaded, and %d failures are left", n, b.failing.Load())
 	}
 }
