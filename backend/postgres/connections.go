@@ -100,7 +100,7 @@ func (b *Backend) fit(ctx context.Context) error {
 	}, limits)
 	configured := int64(b.pools.MaxConns) + outside
 	switch {
-	case refused(err): // an engine other than Postgres
+	case lacks(err): // an engine other than Postgres
 		return nil
 	case err != nil || least < 0 || least >= configured:
 		return err

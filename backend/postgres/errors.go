@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -141,6 +142,17 @@ func unsupported(err error) bool {
 	e := pgError(err)
 	return e != nil && e.Code != codeNoRight && (strings.HasPrefix(e.Code, "0A") || strings.HasPrefix(e.Code, "42"))
 }
+
+// lacks reports whether the server refused a statement because it is another engine than Postgres, or does not let the
+// user run it. A timeout or a lack of memory, for example, says nothing about what the server can do.
+func lacks(err error) bool {
+	return refused(err) && !slices.ContainsFunc(passing, func(class string) bool {
+		return strings.HasPrefix(pgError(err).Code, class)
+	})
+}
+
+// passing are the classes of errors that come from the state of a server, a connection or a transaction.
+var passing = []string{"08", "25", "40", "53", "55", "57", "58"}
 
 // translate wraps an error with the sentinel that callers check. It must not be used for the error of a commit.
 func (b *Backend) translate(ctx context.Context, doing string, err error) error {

@@ -56,7 +56,7 @@ func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 				b.notePages(unprotected)
 			}
 		}
-		if !refused(err) {
+		if !lacks(err) {
 			return err
 		}
 	}

@@ -71,10 +71,10 @@ func (b *Backend) identify(ctx context.Context, c *pgconn.PgConn) (place, error)
 	for _, sql := range introductions {
 		var results []*pgconn.Result
 		if results, err = c.Exec(ctx, sql).ReadAll(); err != nil {
-			if pgError(err) == nil || c.IsClosed() { // a pooler says only now that the server refuses it
-				return place{}, err
+			if lacks(err) && !c.IsClosed() { // a pooler says only now that the server refuses it
+				continue
 			}
-			continue
+			return place{}, err
 		}
 		row := results[0].Rows[0]
 		if string(row[0]) == "on" && !b.anySession {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -31,6 +32,33 @@ func TestOriginInEveryMode(t *testing.T) {
 		}
 		if late := now.Sub(time.UnixMicro(h.Origin.At)); late < 0 || late > time.Minute {
 			t.Errorf("%s: the answer's time is %v before a later one", mode, late)
+		}
+	}
+}
+
+// TestServerThatRefusesToIdentifyItself lets the function fail by which a server identifies itself. Only a server that
+// lacks it stays unknown: replicas notice a failover by the origins of answers.
+func TestServerThatRefusesToIdentifyItself(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, "search_path", "public,pg_catalog")
+	b := openTest(t, Config{DSN: with(dsn, "default_query_exec_mode", "exec")})
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	for code, known := range map[string]bool{
+		"57014": true, "53200": true, "40P01": true, "55000": true, "42883": false, "42501": false, "0A000": false,
+	} {
+		admin(t, dsn, "CREATE OR REPLACE FUNCTION public.pg_walfile_name(pg_lsn) RETURNS text LANGUAGE plpgsql AS "+
+			"$$ BEGIN RAISE 'not now' USING ERRCODE = '"+code+"'; END $$")
+		origin, err := b.origin(t.Context())
+		if known != (err != nil) || !known && origin != unknownOrigin {
+			t.Errorf("%s: origin %v, %v", code, origin, err)
+		}
+		at, err := b.identify(t.Context(), c.PgConn())
+		if known != (err != nil) || at != (place{}) {
+			t.Errorf("%s: place %v, %v", code, at, err)
 		}
 	}
 }

@@ -52,11 +52,11 @@ func (b *Backend) checkHome(ctx context.Context) error {
 			used = s.boolean()
 			return nil
 		}, sql)
-		if !refused(err) {
+		if !lacks(err) {
 			break
 		}
 	}
-	if refused(err) {
+	if lacks(err) {
 		b.log.Debug("the database server does not say where the database is", "error", err)
 		b.home = home{}
 		return nil

@@ -135,7 +135,7 @@ func direct(ctx context.Context, c *pgx.Conn) (bool, error) {
 	pid := int64(0)
 	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()",
 		[]any{oneTrip(c)})
-	if refused(err) {
+	if lacks(err) {
 		return false, nil // an engine other than Postgres
 	}
 	return err == nil && pid == int64(c.PgConn().PID()), err
@@ -230,7 +230,7 @@ func (b *Backend) origin(ctx context.Context) (originColumns, error) {
 		}
 		return nil
 	}, "SELECT "+textOrigin.perRow())
-	if refused(err) {
+	if lacks(err) {
 		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes "+
 			"its place", "error", err)
 		return unknownOrigin, nil
