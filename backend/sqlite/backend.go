@@ -65,10 +65,10 @@ type Backend struct {
 	windowRows int
 
 	closing   chan struct{}
+	opening   sync.WaitGroup // openReaders
 	watching  sync.WaitGroup // watchPlace
 	closeOnce sync.Once
 	closeErr  error
-	logLeft   bool // by Close, which could not copy it
 }
 
 // Settings implements [backend.Backend].
@@ -242,27 +242,24 @@ func (b *Backend) noteReached() {
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
+		b.opening.Wait()
 		b.watching.Wait()
 		b.reserve.stop()
 		b.checkpoints.stop()
 		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
-		b.logLeft = !b.finishLog()
+		b.finishLog()
 		b.closeErr = errors.Join(b.closeErr, b.release())
 	})
 	return b.closeErr
 }
 
-// finishLog copies the log into the file at the end, and reports whether that is done. The log of a file that was
-// replaced must not stay beside the new one.
-func (b *Backend) finishLog() bool {
+// finishLog copies the log into the file at the end.
+func (b *Backend) finishLog() {
 	broken := b.broken.Load()
-	replaced, removed := false, false
-	if broken != nil {
-		replaced, removed = errors.Is(*broken, errReplaced), errors.Is(*broken, errLogRemoved)
-		if !replaced && !removed {
-			return false
-		}
+	removed := broken != nil && errors.Is(*broken, errLogRemoved)
+	if broken != nil && !removed {
+		return
 	}
 	_, err := b.writer.run(markClosed)
 	if err == nil || isCode(err, sqlite3.ErrFull) {
@@ -273,12 +270,9 @@ func (b *Backend) finishLog() bool {
 	case err == nil, errors.Is(err, errOverwritten): // logged
 	case removed:
 		b.log.Error(left+"what only the removed write-ahead log held is lost", "path", b.path, "error", err)
-	case replaced:
-		b.log.Warn(left+"the next start moves the write-ahead log aside", "path", b.path, "error", err)
 	default:
 		b.log.Warn(left+"the next start goes on from the WAL", "path", b.path, "error", err)
 	}
-	return err == nil
 }
 
 // closeAll waits for the reads in progress and closes their connections.
@@ -296,8 +290,11 @@ func (b *Backend) release() error {
 		switch broken := b.broken.Load(); {
 		case broken == nil, errors.Is(*broken, errLogRemoved):
 			err = b.note(b.owner())
-		case errors.Is(*broken, errReplaced) && !b.logLeft: // so that an older copy shows
-			err = b.note(unknownPages)
+		case errors.Is(*broken, errReplaced): // the next start decides whether the log belongs to what is at the path
+			if _, at := os.Stat(b.path); errors.Is(at, os.ErrNotExist) && b.logAt() {
+				err = b.saveLog() // beside it, no new store could begin
+			}
+			err = errors.Join(err, b.note(b.foreignOwner()))
 		case errors.Is(*broken, errOverwritten):
 			n := note{owner: b.foreignOwner()}
 			if _, _, err := b.settleLog(context.Background(), n); err != nil {

@@ -67,6 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 // nothing.
 func (b *Backend) run() {
 	b.checkpoints = startCheckpointer(b)
+	b.opening.Go(b.openReaders)
 	b.watching.Go(b.watchPlace)
 	b.checkpoints.poke() // copy what a crash has left in the WAL
 	b.reserve.start()

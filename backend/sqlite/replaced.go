@@ -72,7 +72,8 @@ func (b *Backend) checkPlace() error {
 		return err
 	}
 	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
-	if errors.Is(err, errReplaced) { // if this process is killed, its log stays beside the new file
+	if errors.Is(err, errReplaced) {
+		b.file.Seal(true) // the next start, or Close, decides whether the log belongs to what is at the path
 		if err := b.noteForeign(); err != nil {
 			b.log.Warn("cannot note that the database file was replaced", "path", b.path, "error", err)
 		}

@@ -28,11 +28,7 @@ func TestReplacedFile(t *testing.T) {
 			writeKeys(t, b, "a")
 			edit(t, path, "VACUUM INTO '"+backup+"'")
 			writeKeys(t, b, "b")
-			for range cap(b.readers) { // which opens all connections
-				if rows, err := list(t, b); err != nil || len(rows) != 2 {
-					t.Errorf("%d keys, %v", len(rows), err)
-				}
-			}
+			b.opening.Wait()
 			if err := c.replace(path, backup); err != nil {
 				t.Fatal(err)
 			}
@@ -46,8 +42,15 @@ func TestReplacedFile(t *testing.T) {
 			if _, err := b.Size(t.Context()); !errors.Is(err, errReplaced) {
 				t.Errorf("size: %v", err)
 			}
-			if rows, err := list(t, b); err != nil || len(rows) != 3 {
-				t.Errorf("%d keys can be read, %v", len(rows), err)
+			for range cap(b.readers) {
+				if rows, err := list(t, b); err != nil || len(rows) != 3 {
+					t.Errorf("%d keys can be read, %v", len(rows), err)
+				}
+			}
+			for range cap(b.scanners) {
+				if d, err := b.Digests(t.Context(), backend.DigestQuery{Limit: 10}); err != nil || len(d.Rows) == 0 {
+					t.Errorf("digests: %v", err)
+				}
 			}
 			if err := b.Close(); err != nil {
 				t.Error(err)
@@ -80,6 +83,7 @@ func TestReplacedBeforeRead(t *testing.T) {
 			writeKeys(t, b, "a")
 			edit(t, path, "VACUUM INTO '"+backup+"'")
 			writeKeys(t, b, "b")
+			b.opening.Wait()
 			for range cap(b.readers) {
 				c := <-b.readers
 				if err := c.close(); err != nil {
@@ -140,11 +144,7 @@ func TestRemovedLog(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "db")
 			b := openTest(t, Config{Path: path})
 			writeKeys(t, b, "a")
-			for range cap(b.readers) { // which opens all connections
-				if _, err := list(t, b); err != nil {
-					t.Fatal(err)
-				}
-			}
+			b.opening.Wait()
 			if err := remove(path + "-wal"); err != nil {
 				t.Fatal(err)
 			}
@@ -189,11 +189,7 @@ func TestRemovedLogThatCannotBeCopied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
 	writeKeys(t, b, "a")
-	for range cap(b.readers) { // which opens all connections
-		if _, err := list(t, b); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.opening.Wait()
 	b.file.Seal(true) // as a failed sync does
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)

@@ -190,6 +190,26 @@ func (b *Backend) connectReader(cache int) (*conn, error) {
 	return b.connect("query_only = 1", fmt.Sprintf("cache_size = -%d", cache))
 }
 
+// openReaders opens the connections for reads that are not open yet: later, the file may no longer be at its path, and
+// what the server holds must still be readable.
+func (b *Backend) openReaders() {
+	for lane, cache := range map[chan *conn]int{
+		b.readers: readerCache, b.urgent: readerCache, b.scanners: scannerCache,
+	} {
+		for range cap(lane) {
+			select {
+			case c := <-lane:
+				if c == nil {
+					c, _ = b.connectReader(cache) // or the first read reports why this fails
+				}
+				lane <- c
+			case <-b.closing:
+				return
+			}
+		}
+	}
+}
+
 // startError maps SQLite's errors to what they mean at startup.
 func startError(err error) error {
 	switch {
