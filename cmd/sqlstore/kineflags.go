@@ -51,7 +51,7 @@ func (k *kineFlags) flagSet() *pflag.FlagSet {
 	f.SortFlags = false
 	f.SetOutput(os.Stderr)
 	f.StringVar(&k.listenAddress, "listen-address", "0.0.0.0:2379", "host:port or unix://path to serve clients on")
-	f.StringVar(&k.endpoint, "endpoint", "", "database: sqlite://path or postgres://user:password@host/database "+
+	requiredVar(f, &k.endpoint, "endpoint", "", "database: sqlite://path or postgres://user:password@host/database "+
 		"(default sqlite://./db/state.db)")
 	f.StringVar(&k.caFile, "ca-file", "", "authorities that sign the certificate of Postgres")
 	f.StringVar(&k.certFile, "cert-file", "", "client certificate for Postgres")
@@ -110,7 +110,7 @@ func (k *kineFlags) parse(flags *pflag.FlagSet, args []string, getenv func(strin
 	(&kineFlags{}).flagSet().VisitAll(func(f *pflag.Flag) {
 		name := kineVariable(f.Name)
 		value, ok := getenv(name)
-		if !ok || value == "" || flags.Changed(f.Name) || f.Name == "version" || slices.Contains(ofT4, f.Name) {
+		if !ok || value == "" && ignoresEmpty(f) || flags.Changed(f.Name) || f.Name == "version" || slices.Contains(ofT4, f.Name) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,6 +114,20 @@ func TestKineAccepts(t *testing.T) {
 		if got, err := s.config.Database(); err != nil || got != want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
+	}
+}
+
+// An endpoint that a template has left empty does not begin an empty store.
+func TestKineRefusesEmptyEndpoint(t *testing.T) {
+	if _, _, err := readKine("--endpoint="); !errors.Is(err, errSettings) || !strings.Contains(err.Error(), "--endpoint") {
+		t.Errorf("flag: %v", err)
+	}
+	t.Setenv("KINE_ENDPOINT", "")
+	if _, _, err := readKine(); !errors.Is(err, errSettings) || !strings.Contains(err.Error(), "KINE_ENDPOINT") {
+		t.Errorf("variable: %v", err)
+	}
+	if _, _, err := readKine("--endpoint=sqlite://"); err != nil {
+		t.Errorf("a flag and an empty variable: %v", err)
 	}
 }
 
