@@ -294,7 +294,7 @@ func (s *Server) defragment(ctx context.Context, cfg *Config) error {
 		return fmt.Errorf("defragment: %w", err)
 	}
 	free := size.Total - size.InUse
-	if free < int64(cfg.DefragThresholdMegabytes)<<20 {
+	if uint(free>>20) < cfg.DefragThresholdMegabytes {
 		s.log.Info("not defragmenting the database, too little of it is free", "free-bytes", free)
 		return nil
 	}

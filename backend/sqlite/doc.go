@@ -20,8 +20,10 @@
 //
 // The database uses WAL mode with synchronous=FULL: a commit has been synced when it returns. After an I/O error from
 // COMMIT, or from a checkpoint or its sync, the content of the file is unknown. The backend then permanently refuses to
-// write, because a second fsync may report success for pages that the kernel has dropped. Checkpoints run in a separate
-// goroutine on a separate connection; the next batch waits for one only when the WAL has outgrown its limit.
+// write, because a second fsync may report success for pages that the kernel has dropped. After a failed sync, package
+// pagesum seals the file: SQLite neither changes it nor removes the WAL, from which the next start goes on. Checkpoints
+// run in a separate goroutine on a separate connection; the next batch waits for one only when the WAL has outgrown its
+// limit.
 //
 // # A full disk
 //

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"os"
+
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 const (
@@ -16,28 +17,28 @@ const (
 
 // refuseForeign returns [ErrNotSQLStore] for another program's file, before a lock file is made beside it. A file with
 // a lock file was opened before, so the usual checks, which also tell damage, are enough.
-func refuseForeign(path string) error {
+func refuseForeign(path string) (err error) {
 	if _, err := os.Lstat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := pagesum.OpenFile(path, os.O_RDONLY) // this process may have it open: see that package
 	if err != nil {
 		return nil // a missing file is made, and the open that follows explains everything else
 	}
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	header := make([]byte, headerLength)
-	switch n, err := io.ReadFull(f, header); {
+	switch n, err := f.ReadAt(header, 0); {
 	case n == 0: // an empty file is a new database
 		return nil
 	case err != nil || !bytes.HasPrefix(header, []byte(headerMagic)):
 		return ErrNotSQLStore
 	}
-	info, err := f.Stat()
+	size, _, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	id := binary.BigEndian.Uint32(header[applicationIDAt:])
-	if empty := id == 0 && info.Size() <= pageSizeIn(header); id != applicationID && !empty {
+	if empty := id == 0 && size <= pageSizeIn(header); id != applicationID && !empty {
 		return ErrNotSQLStore
 	}
 	return nil

@@ -23,9 +23,9 @@ var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that thi
 	"server has reported that this is done", backend.ErrUnavailable)
 
 // errLogLost is the reason why one whose removed log could not be copied refuses writes.
-var errLogLost = fmt.Errorf("%w: the write-ahead log of the database that this server has open was removed, and syncing "+
-	"what it held to the database file failed, so that it is lost when the server stops: save what the server holds with "+
-	"'etcdctl snapshot save', then stop the server and restore that", backend.ErrUnavailable)
+var errLogLost = fmt.Errorf("%w: the write-ahead log of the database that this server has open was removed, and "+
+	"syncing what it held to the database file failed, so that it is lost when the server stops: save what the server "+
+	"holds with 'etcdctl snapshot save', then stop the server and restore that", backend.ErrUnavailable)
 
 // errLogCutOff is the same for one whose log is shorter than what was written to it.
 var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this server has open was cut off, so what "+

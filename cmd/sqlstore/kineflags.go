@@ -110,7 +110,8 @@ func (k *kineFlags) parse(flags *pflag.FlagSet, args []string, getenv func(strin
 	(&kineFlags{}).flagSet().VisitAll(func(f *pflag.Flag) {
 		name := kineVariable(f.Name)
 		value, ok := getenv(name)
-		if !ok || value == "" && ignoresEmpty(f) || flags.Changed(f.Name) || f.Name == "version" || slices.Contains(ofT4, f.Name) {
+		if !ok || value == "" && ignoresEmpty(f) || flags.Changed(f.Name) || f.Name == "version" ||
+			slices.Contains(ofT4, f.Name) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {

@@ -119,7 +119,8 @@ func TestKineAccepts(t *testing.T) {
 
 // An endpoint that a template has left empty does not begin an empty store.
 func TestKineRefusesEmptyEndpoint(t *testing.T) {
-	if _, _, err := readKine("--endpoint="); !errors.Is(err, errSettings) || !strings.Contains(err.Error(), "--endpoint") {
+	_, _, err := readKine("--endpoint=")
+	if !errors.Is(err, errSettings) || !strings.Contains(err.Error(), "--endpoint") {
 		t.Errorf("flag: %v", err)
 	}
 	t.Setenv("KINE_ENDPOINT", "")

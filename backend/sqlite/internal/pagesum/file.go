@@ -97,9 +97,9 @@ func (f *File) stat() (info unix.Stat_t, err error) {
 	return info, err
 }
 
-// Seal says whether SQLite's connections in this process fail instead of changing the file or removing its log. A failed
-// sync of either seals the file: pages that it left out may be taken for written, so that a later sync succeeds without
-// them, and only the log still has them.
+// Seal says whether SQLite's connections in this process fail instead of changing the file or removing its log. A
+// failed sync of either seals the file: pages that it left out may be taken for written, so that a later sync succeeds
+// without them, and only the log still has them.
 func (f *File) Seal(sealed bool) {
 	if f.database == nil {
 		return

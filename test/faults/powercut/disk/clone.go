@@ -6,7 +6,8 @@ import "slices"
 func (d *Disk) Clone() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := &Disk{Journaled: d.Journaled, Free: d.Free, nodes: map[uint64]*node{}, next: d.next, down: make(chan struct{}),
+	c := &Disk{
+		Journaled: d.Journaled, Free: d.Free, nodes: map[uint64]*node{}, next: d.next, down: make(chan struct{}),
 		faulty: make(chan struct{}),
 	}
 	copies := map[*node]*node{nil: nil}

@@ -63,7 +63,9 @@ type Attr struct {
 // New returns an empty disk, whose root directory belongs to the caller.
 func New() *Disk {
 	const free = 16 << 30
-	d := &Disk{Free: free, nodes: map[uint64]*node{}, next: Root, down: make(chan struct{}), faulty: make(chan struct{})}
+	d := &Disk{
+		Free: free, nodes: map[uint64]*node{}, next: Root, down: make(chan struct{}), faulty: make(chan struct{}),
+	}
 	root := d.add(syscall.S_IFDIR|0o755, uint32(syscall.Getuid()), uint32(syscall.Getgid()), "/")
 	root.links = 1
 	return d
