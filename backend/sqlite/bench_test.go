@@ -18,6 +18,7 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	b.opening.Wait() // SQLite removes the log if it opens a file that a test has emptied
 	tb.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			tb.Error(err)

@@ -28,7 +28,6 @@ func TestReplacedFile(t *testing.T) {
 			writeKeys(t, b, "a")
 			edit(t, path, "VACUUM INTO '"+backup+"'")
 			writeKeys(t, b, "b")
-			b.opening.Wait()
 			if err := c.replace(path, backup); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +82,6 @@ func TestReplacedBeforeRead(t *testing.T) {
 			writeKeys(t, b, "a")
 			edit(t, path, "VACUUM INTO '"+backup+"'")
 			writeKeys(t, b, "b")
-			b.opening.Wait()
 			for range cap(b.readers) {
 				c := <-b.readers
 				if err := c.close(); err != nil {
@@ -144,7 +142,6 @@ func TestRemovedLog(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "db")
 			b := openTest(t, Config{Path: path})
 			writeKeys(t, b, "a")
-			b.opening.Wait()
 			if err := remove(path + "-wal"); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +186,6 @@ func TestRemovedLogThatCannotBeCopied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
 	writeKeys(t, b, "a")
-	b.opening.Wait()
 	b.file.Seal(true) // as a failed sync does
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)
