@@ -20,34 +20,17 @@ import (
 const cutsOfALife = 12
 
 func TestSQLite(t *testing.T) {
-	cuts, seed := env.Length.Count(t, 150), env.Seed.Uint(t, rand.Uint64())
 	s := newSQLite(t)
-	for s.report.cuts < cuts {
-		l := s.begin(seed)
-		if n, err := l.live(min(cutsOfALife, cuts-s.report.cuts)); err != nil {
-			l.fail(t, n, err)
-		}
-		seed++
-	}
-	t.Log(s.report)
+	s.live(t, env.Length.Count(t, 150))
 	s.report.enough(t, map[string]int{"lost create": s.report.losses.Creates})
 }
 
 // TestSQLiteWithFailedSyncs lets a sync fail before the server is stopped and the power is cut: the system reports that
 // once, and syncs that are tried again succeed without what that one has left out.
 func TestSQLiteWithFailedSyncs(t *testing.T) {
-	const cuts = 40
-	seed := env.Seed.Uint(t, rand.Uint64())
 	s := newSQLite(t)
 	s.scenarios = failedSyncs
-	for s.report.cuts < cuts {
-		l := s.begin(seed)
-		if n, err := l.live(min(cutsOfALife, cuts-s.report.cuts)); err != nil {
-			l.fail(t, n, err)
-		}
-		seed++
-	}
-	t.Log(s.report)
+	s.live(t, 40)
 	if s.report.failed == 0 {
 		t.Errorf("no sync has failed in %d rounds", s.report.cuts)
 	}
@@ -95,6 +78,18 @@ func newSQLite(t *testing.T, args ...string) *sqlite {
 		"--data-dir", filepath.Join(s.dir, "data"), "--disk-reserve-bytes", "1MiB",
 	}, args...)...)}
 	return s
+}
+
+// live goes through so many cuts in one life after the other.
+func (s *sqlite) live(t *testing.T, cuts int) {
+	t.Helper()
+	for seed := env.Seed.Uint(t, rand.Uint64()); s.report.cuts < cuts; seed++ {
+		l := s.begin(seed)
+		if n, err := l.live(min(cutsOfALife, cuts-s.report.cuts)); err != nil {
+			l.fail(t, n, err)
+		}
+	}
+	t.Log(s.report)
 }
 
 // begin begins a life, half of them with little space: a log of 4 MiB starts again from its beginning.
