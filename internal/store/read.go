@@ -160,7 +160,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	if sp.Single || req.CountOnly {
 		return s.ranged(ctx, req, sp)
 	}
-	r := s.reserving(ctx)
+	r := s.reserving(ctx, req.Copies)
 	for reading := r.with(ctx); ; {
 		res, err := s.ranged(reading, req, sp)
 		if err == nil {

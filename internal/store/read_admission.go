@@ -55,16 +55,9 @@ func newAdmission(limit int64, caller func(context.Context) any, hangUp func(any
 }
 
 // acquire waits for a permit, which the caller ends. Errors: ctx's.
-func (q *admission) acquire(ctx context.Context) (*Permit, error) { return q.acquireWith(ctx, 0) }
-
-// acquireWith is acquire for a read whose result accounts for bytes until the permit ends.
-func (q *admission) acquireWith(ctx context.Context, bytes int64) (*Permit, error) {
-	k := &Account{of: q, caller: q.caller(ctx), bytes: bytes}
-	undo := func() {
-		q.returned()
-		k.release(bytes)
-	}
-	if err := q.wait(ctx, &q.reads, &waiter{caller: k.caller, bytes: bytes}, undo); err != nil {
+func (q *admission) acquire(ctx context.Context) (*Permit, error) {
+	k := &Account{of: q, caller: q.caller(ctx)}
+	if err := q.wait(ctx, &q.reads, &waiter{caller: k.caller}, q.returned); err != nil {
 		return nil, err
 	}
 	return q.begin(k), nil
@@ -135,7 +128,6 @@ func (q *admission) grant() {
 			break
 		}
 		q.free--
-		q.count(p.caller, p.bytes)
 		close(p.granted)
 	}
 	for q.accounted < q.limit {

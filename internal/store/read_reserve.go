@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -19,23 +20,28 @@ const (
 
 // reservation accounts for the rows that a read fetches from the database, from before its first statement until the
 // result is encoded. A read waits for it only while it holds nothing, not even a snapshot of the index: where it would
-// have to wait, it fails with [unreserved], and starts over once it has the reservation. After that it never waits, so
-// reads that wait cannot block each other.
+// have to wait, it fails with [unreserved], and starts over once it has the reservation. So reads that wait cannot
+// block each other, and a transaction that writes does not wait while the sequencer evaluates it.
 type reservation struct {
 	of      *admission
-	account *Account // nil until the first statement
-	rows    int64    // that the read returns, as far as it is known
-	seen    int64    // of these, those that it has
-	bytes   int64    // of those that it has fetched
-	settled bool     // the account is for all rows of the read
-	least   int64    // what the account is for at least, if it is that of the read's permit
+	client  context.Context // the read's, which tells whose memory it is
+	rows    int64           // that the read returns, as far as it is known
+	whole   bool            // rows is for all parts of the read
+	seen    int64           // of these, those that it has
+	bytes   int64           // of those that it has fetched
+	waited  int64           // the bytes for which the read waited, 0 at first
+	least   int64           // what the account is for at least
+	copies  int64           // see RangeRequest.Copies; at least 1
+	settled bool            // the account grows as it must
+	write   bool            // of a transaction that may write
+
+	mu      sync.Mutex // a client may leave while the sequencer evaluates its transaction
+	account *Account   // nil until the first statement
+	ended   bool       // the client has left
 }
 
 // unreserved is the error of a read that has to wait for a reservation of so many bytes.
-type unreserved struct {
-	bytes   int64
-	settled bool
-}
+type unreserved struct{ bytes int64 }
 
 func (e *unreserved) Error() string { return fmt.Sprintf("%d bytes are not reserved", e.bytes) }
 
@@ -50,17 +56,22 @@ func (r *reservation) with(ctx context.Context) context.Context {
 
 // reservationOf returns the reservation of ctx's read, nil if it needs none. All methods accept nil.
 func reservationOf(ctx context.Context) *reservation {
-	r, _ := ctx.Value(reservationKey{}).(*reservation)
-	return r
+	switch of := ctx.Value(reservationKey{}).(type) {
+	case *reservation:
+		return of
+	case *evaluator:
+		return of.reservation
+	}
+	return nil
 }
 
 // reserving returns the reservation for a read that begins, without an account, nil for urgent reads and for parts of a
 // read that has one.
-func (s *Store) reserving(ctx context.Context) *reservation {
+func (s *Store) reserving(ctx context.Context, copies int64) *reservation {
 	if backend.IsUrgent(ctx) || reservationOf(ctx) != nil {
 		return nil
 	}
-	return &reservation{of: s.admission}
+	return &reservation{of: s.admission, client: ctx, copies: max(1, copies)}
 }
 
 // retry decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:
@@ -71,14 +82,25 @@ func (r *reservation) retry(ctx context.Context, err error) error {
 	if r == nil || !errors.As(err, &e) {
 		return err
 	}
-	*r = reservation{of: r.of, settled: e.settled}
+	if !r.whole {
+		r.rows = 0
+	}
+	r.recount(rowsCounted{})
+	r.waited = e.bytes
 	r.account, err = r.of.reserve(ctx, e.bytes)
 	return err
 }
 
+// expect sets how many rows all parts of the read return.
+func (r *reservation) expect(rows int64) {
+	if r != nil {
+		r.rows, r.whole = rows, true
+	}
+}
+
 // addRows adds rows that the read returns besides those that it has.
 func (r *reservation) addRows(rows int64) {
-	if r != nil {
+	if r != nil && !r.whole {
 		r.rows += rows
 	}
 }
@@ -86,23 +108,48 @@ func (r *reservation) addRows(rows int64) {
 // reserveRead prepares for the read's first statement, which returns up to rows rows, and few more bytes than bound.
 func (s *Store) reserveRead(ctx context.Context, rows int, bound int64) error {
 	r := reservationOf(ctx)
-	if r == nil || r.account != nil {
+	if r == nil || r.settled || r.bytes > 0 || r.waited > 0 {
 		return nil
 	}
 	n := min(int64(rows)*largestRow, bound)
 	n = max(n, max(int64(rows), r.rows-r.seen)*max(leastRowBytes, s.index.AverageValue()))
-	if r.account = r.of.tryReserve(ctx, n); r.account == nil {
-		return &unreserved{bytes: n}
+	return r.grow(n*r.copies, false)
+}
+
+// grow makes the account one of so many bytes. Unless it must, it fails if there is no memory for them. A write that
+// fetches little, such as the previous value of its key, need not wait for clients that receive their results slowly.
+func (r *reservation) grow(bytes int64, must bool) error {
+	bytes = max(bytes, r.least)
+	spare := int64(0)
+	if r.write && bytes <= largestRow {
+		spare = r.of.limit / 4
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ended:
+		return context.Canceled
+	case r.account == nil:
+		if r.account = r.of.tryReserve(r.client, bytes, spare); r.account == nil {
+			return &unreserved{bytes}
+		}
+	case !r.account.resize(bytes, must || spare > 0):
+		return &unreserved{bytes}
 	}
 	return nil
 }
 
-// tryReserve is reserve without waiting. It returns nil if the caller would have to wait.
-func (q *admission) tryReserve(ctx context.Context, bytes int64) *Account {
+// tryReserve is reserve without waiting. It returns nil if the caller would have to wait. With spare bytes, it need not
+// until these exceed the limit.
+func (q *admission) tryReserve(ctx context.Context, bytes, spare int64) *Account {
 	k := &Account{of: q, caller: q.caller(ctx), bytes: bytes}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.results.callers) > 0 || !q.admits(k.caller) {
+	admitted := len(q.results.callers) == 0 && q.admits(k.caller)
+	if spare > 0 {
+		admitted = q.accounted < q.limit+spare
+	}
+	if !admitted {
 		return nil
 	}
 	q.count(k.caller, bytes)
@@ -110,21 +157,19 @@ func (q *admission) tryReserve(ctx context.Context, bytes int64) *Account {
 }
 
 // read corrects the account after the read got rows, of which the fetched ones have so many bytes. If all its rows will
-// need more than there is, it must start over.
+// need more than there is, it must start over. One that has waited must so only if it needs more than twice what it
+// waited for, so it starts over a few times at most.
 func (r *reservation) read(rows int, bytes int64) error {
 	if r == nil {
 		return nil
 	}
 	r.seen += int64(rows)
 	r.bytes += bytes
-	if r.account == nil || r.seen == 0 {
+	if r.bytes == 0 {
 		return nil
 	}
-	need := r.bytes + int64(float64(r.bytes)/float64(r.seen)*float64(max(0, r.rows-r.seen)))
-	if !r.account.resize(max(need, r.least), r.settled) {
-		return &unreserved{need, true}
-	}
-	return nil
+	need := r.copies * (r.bytes + int64(float64(r.bytes)/float64(r.seen)*float64(max(0, r.rows-r.seen))))
+	return r.grow(need, r.settled || need <= 2*r.waited)
 }
 
 // rowsCounted is what a reservation has counted.
@@ -162,39 +207,34 @@ func (k *Account) resize(bytes int64, must bool) bool {
 	return true
 }
 
-// acquireReserved waits for a permit of a read whose result accounts for so many bytes at first, and makes that the
-// read's reservation, unless it has one.
-func (q *admission) acquireReserved(ctx context.Context, bytes int64) (*Permit, error) {
-	r := reservationOf(ctx)
-	if r == nil || r.account != nil {
-		return q.acquireOnce(ctx)
-	}
-	bytes = max(bytes, leastRowBytes)
-	permit, err := q.acquireWith(ctx, bytes)
-	if err == nil {
-		r.account, r.least, r.settled = permit.result, bytes, true
-	}
-	return permit, err
-}
-
 func (r *reservation) release() {
 	if r != nil && r.account != nil {
 		r.account.Release(math.MaxInt64)
+		r.account = nil
 	}
+}
+
+// end releases the reservation for good, even while the sequencer still evaluates the transaction.
+func (r *reservation) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.release()
 }
 
 // encode turns the reservation of a finished read into a permit to encode its result, which then accounts for it. A
 // result that is small, or not to be encoded, counts no longer; was is the permit that the read has had.
 func (r *reservation) encode(ctx context.Context, was *Permit, large bool) (*Permit, error) {
-	if r == nil || r.account == nil || r.least > 0 {
+	if r == nil || r.account == nil {
 		return was, nil
 	}
-	if !large || r.bytes < smallResult {
+	bytes := max(r.bytes*r.copies, r.least)
+	if !large || bytes < smallResult {
 		r.release()
 		return was, nil
 	}
 	was.End()
-	r.account.resize(r.bytes, true)
+	r.account.resize(bytes, true)
 	permit, err := r.account.encode(ctx)
 	if err != nil {
 		r.release()

@@ -115,7 +115,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	ctx := within(t)
 	others := s.Charge(ctx, 1)
 	runs := 0
-	r := s.reserving(ctx)
+	r := s.reserving(ctx, 1)
 	read := func(ctx context.Context) error {
 		runs++
 		reservationOf(ctx).addRows(1000)
@@ -137,7 +137,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	gone, leave := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		waits := s.reserving(gone)
+		waits := s.reserving(gone, 1)
 		done <- waits.retry(gone, s.reserveRead(waits.with(gone), 1, heldBytes))
 	}()
 	awaitWaitingForMemory(t, s, 1)
@@ -146,7 +146,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 		t.Errorf("an abandoned read: %v", err)
 	}
 	urgent := backend.Urgent(ctx)
-	if err := s.reserveRead(s.reserving(urgent).with(urgent), 1000, heldBytes); err != nil {
+	if err := s.reserveRead(s.reserving(urgent, 1).with(urgent), 1000, heldBytes); err != nil {
 		t.Errorf("an urgent read: %v", err)
 	}
 	r.release()

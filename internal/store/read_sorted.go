@@ -65,7 +65,7 @@ func (s *Store) selected(
 func (s *Store) sortedStream(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row, last bool) error,
 ) (*RangeResult, error) {
-	r := s.reserving(ctx)
+	r := s.reserving(ctx, 1)
 	res, items, err := s.orderedWithPermit(r.with(ctx), req, sp, v)
 	for err != nil {
 		if err = r.retry(ctx, err); err != nil {

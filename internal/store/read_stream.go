@@ -94,7 +94,7 @@ func (s *Store) sendPart(ctx context.Context, read readPart, send func(rows []*R
 		return err
 	}
 	defer account.Release(math.MaxInt64)
-	r := &reservation{of: s.admission, account: account, settled: true}
+	r := &reservation{of: s.admission, account: account, copies: 1, settled: true}
 	rows, last, err := read(r.with(ctx))
 	if err != nil || len(rows) == 0 {
 		return err

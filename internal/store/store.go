@@ -363,7 +363,7 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 		}
 	}
 	op := &txnOperation{txn: t}
-	if rows := t.returns(s.index); rows > longRead {
+	if rows := t.returns(s.index); rows > 0 {
 		return s.returning(ctx, op, rows)
 	}
 	if _, err := s.seq.do(ctx, op); err != nil {

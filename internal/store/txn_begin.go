@@ -32,10 +32,11 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
 	e := &evaluator{
-		s: q.s, ctx: ctx, epoch: loaded.Clock.Epoch, auth: q.s.Auth(),
+		s: q.s, epoch: loaded.Clock.Epoch, auth: q.s.Auth(),
 		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision,
 		server: loaded.Tail.Origin.Server, alarms: loaded.Tail.Alarms, keysOfLeases: q.rights,
 	}
+	e.ctx = context.WithValue(ctx, reservationKey{}, e)
 	e.was = e.auth
 	q.s.quota.fresh = false
 	if !complete {

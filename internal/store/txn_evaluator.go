@@ -44,11 +44,12 @@ type evaluator struct {
 	scanned    int        // rows of ranges, including those that the batch itself has changed
 	diff       difference // of the overlay
 	// For the transaction under way:
-	client     context.Context // its caller's; nil if it need not be checked
-	changes    changes
-	mark       int  // index of its first row
-	txnScanned int  // rows it has scanned
-	shared     bool // its values are part of a much larger message, which none of them may keep in memory
+	client      context.Context // its caller's; nil if it need not be checked
+	reservation *reservation    // for its values; nil if it has another context for these, or returns none
+	changes     changes
+	mark        int  // index of its first row
+	txnScanned  int  // rows it has scanned
+	shared      bool // its values are part of a much larger message, which none of them may keep in memory
 
 	split bool // the batch must be committed in parts
 	// The last answer of base: a compare and the put after it ask for the same key.
@@ -82,6 +83,7 @@ func (e *evaluator) indexed() bool { return e.loaded == nil || e.whole }
 // begin starts a transaction. Its rows, if any, get the next revision.
 func (e *evaluator) begin() {
 	e.mark, e.txnScanned = len(e.rows), 0
+	e.reservation = nil
 	e.undo = e.undo[:0]
 	e.changes.reset()
 }

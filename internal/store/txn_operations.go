@@ -9,8 +9,9 @@ import (
 
 // txnOperation is a transaction. A put or a delete is a transaction of a single operation.
 type txnOperation struct {
-	txn    *Txn
-	result *TxnResult
+	txn         *Txn
+	result      *TxnResult
+	reservation reservation // for the values that it fetches, unless it returns none
 }
 
 func (o *txnOperation) size() int64 { return o.txn.size() }
@@ -144,6 +145,10 @@ func (t *Txn) puts() (n int) {
 }
 
 func (o *txnOperation) evaluate(e *evaluator) error {
+	if o.reservation.of != nil {
+		o.reservation.recount(rowsCounted{})
+		e.reservation = &o.reservation
+	}
 	if !o.txn.readOnly() {
 		if err := e.intact(); err != nil {
 			return err

@@ -38,13 +38,14 @@ func (s *Store) runReadOnly(ctx context.Context, t *Txn) (res *TxnResult, ok boo
 }
 
 func (s *Store) runReadOnlyOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
-	r := s.reserving(ctx)
+	r := s.reserving(ctx, t.Copies)
 	for reading := r.with(ctx); ; {
 		tree, clock := s.index.Now()
 		if tree == nil {
 			r.release()
 			return nil, false, nil
 		}
+		r.expect(t.returns(s.index))
 		res, err := s.runReadOnlyAt(reading, t, tree, clock)
 		if err == nil {
 			res.Revision = clock.Revision
@@ -73,7 +74,7 @@ func (s *Store) runReadOnlyAt(
 	}
 	var permit *Permit
 	if t.long(tree) {
-		if permit, err = s.admission.acquireReserved(ctx, s.resultBytes(t.returns(s.index))); err != nil {
+		if permit, err = s.admission.acquireOnce(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"math"
+	"errors"
 
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
@@ -11,36 +11,54 @@ import (
 // encoding have a cost.
 const leastRowBytes = 1 << 10
 
-// returning runs a transaction that returns many rows and may write. From its evaluation until its result is encoded,
-// the result is in memory. So the transaction reserves memory before it is queued.
-func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*TxnResult, error) {
-	size := o.size()
-	if err := s.seq.queue.reserve(size); err != nil {
-		return nil, err
+// returning runs a transaction that returns rows and may write. From its evaluation until its result is encoded, the
+// values that it fetches are in memory. It reserves that during the evaluation; where it would have to wait, it changes
+// nothing, and is queued again later. If it returns many rows, it reserves memory for these before it is queued.
+func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (res *TxnResult, err error) {
+	r := &o.reservation
+	r.of, r.client, r.copies, r.write = s.admission, ctx, max(1, o.txn.Copies), true
+	r.expect(rows)
+	defer func() {
+		if res == nil || res.Permit == nil {
+			r.end()
+		}
+	}()
+	if rows > longRead {
+		r.least = min(rows, int64(s.cfg.TxnRows)) * max(leastRowBytes, s.index.AverageValue())
+		if err = s.awaitMemory(ctx, o, &unreserved{r.least}); err != nil {
+			return nil, err
+		}
+		r.waited = 0 // no statement has needed it yet
 	}
-	account, err := s.admission.reserve(ctx, s.resultBytes(rows))
-	s.seq.queue.release(size)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = s.seq.do(ctx, o); err == nil && o.txn.KeepPermit {
-		if o.result.Permit, err = account.encode(ctx); err == nil {
-			return o.result, nil
+	for {
+		if _, err = s.seq.do(ctx, o); err == nil {
+			break
+		}
+		if err = s.awaitMemory(ctx, o, err); err != nil {
+			return nil, err
 		}
 	}
-	account.Release(math.MaxInt64)
-	if err != nil {
+	if o.result.Permit, err = r.encode(ctx, nil, o.txn.KeepPermit); err != nil {
 		return nil, err
 	}
 	return o.result, nil
 }
 
-// resultBytes is how many bytes so many rows of a transaction count as before they are read.
-func (s *Store) resultBytes(rows int64) int64 {
-	return min(rows, int64(s.cfg.TxnRows)) * max(leastRowBytes, s.index.AverageValue())
+// awaitMemory waits for the memory without which a transaction has failed, as part of the queue. Errors: any other that
+// it has failed with, ctx's, those of the queue.
+func (s *Store) awaitMemory(ctx context.Context, o *txnOperation, err error) error {
+	if _, ok := errors.AsType[*unreserved](err); !ok {
+		return err
+	}
+	size := o.size()
+	if err := s.seq.queue.reserve(size); err != nil {
+		return err
+	}
+	defer s.seq.queue.release(size)
+	return o.reservation.retry(ctx, err)
 }
 
-// returns estimates how many rows of spans t returns, taking the branch with more of them.
+// returns estimates how many rows t returns, taking the branch with more of them.
 func (t *Txn) returns(x *index.Index) int64 { return max(returns(t.Success, x), returns(t.Failure, x)) }
 
 func returns(ops []Op, x *index.Index) (n int64) {
@@ -48,8 +66,10 @@ func returns(ops []Op, x *index.Index) (n int64) {
 		switch op := &ops[i]; {
 		case op.Range != nil:
 			n += op.Range.returns(x)
+		case op.Put != nil && (op.Put.PrevKV || op.Put.IgnoreValue):
+			n++
 		case op.Delete != nil && op.Delete.PrevKV:
-			n += x.Within(op.Delete.Key, op.Delete.End)
+			n += max(1, x.Within(op.Delete.Key, op.Delete.End))
 		case op.Txn != nil:
 			n += op.Txn.returns(x)
 		}
@@ -58,13 +78,10 @@ func returns(ops []Op, x *index.Index) (n int64) {
 }
 
 func (r *RangeRequest) returns(x *index.Index) int64 {
-	if r.CountOnly || len(r.End) == 0 {
+	if r.CountOnly {
 		return 0
 	}
-	rows := x.Within(r.Key, r.End)
-	if r.Revision > 0 {
-		rows = max(rows, index.UnknownSpan) // rows of that revision may be deleted since
-	}
+	rows := max(1, x.Within(r.Key, r.End))
 	if r.Limit > 0 {
 		rows = min(rows, r.Limit)
 	}

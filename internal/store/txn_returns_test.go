@@ -81,16 +81,6 @@ func TestWritesReserveMemoryForTheirResults(t *testing.T) {
 	counts((longRead + 1) * leastRowBytes)
 	a.res.Permit.End()
 	counts(0)
-	scans := &Txn{KeepPermit: true, Success: txn.Success[1:]}
-	scanned, err := s.Txn(ctx, scans)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts((longRead + 1) * leastRowBytes) // a read-only transaction counts, too
-	scanned.Permit.pass()                  // as if its time is over
-	counts((longRead + 1) * leastRowBytes)
-	scanned.Permit.End()
-	counts(0)
 	txn.KeepPermit = false
 	if res, err := s.Txn(ctx, txn); err != nil || res.Permit != nil {
 		t.Errorf("without KeepPermit: %+v, %v", res, err)

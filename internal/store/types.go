@@ -55,6 +55,8 @@ type RangeRequest struct {
 	// KeepPermit leaves it to the caller to end the result's Permit, which then also covers what the caller does with
 	// many rows.
 	KeepPermit bool
+	// Copies is how many bytes the caller needs for each byte of the result, until it has encoded it; 0 means 1.
+	Copies int64
 }
 
 // PrefixEnd returns the End of the range of all keys with the prefix, in etcd's convention: the smallest key above
@@ -159,8 +161,9 @@ type Op struct {
 type Txn struct {
 	Compare          []Compare
 	Success, Failure []Op
-	// KeepPermit has the meaning it has in a RangeRequest.
+	// KeepPermit and Copies have the meaning that they have in a RangeRequest.
 	KeepPermit bool
+	Copies     int64
 }
 
 // OpResult answers an Op: the field of the same kind is set.
