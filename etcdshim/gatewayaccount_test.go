@@ -72,8 +72,14 @@ func (w *stuck) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Answers to many concurrent requests count before the gateway has them.
+// Answers to many concurrent requests count before the gateway has them, and before their values are read.
 func TestGatewayBurst(t *testing.T) {
+	for name, cache := range map[string]int64{"values in memory": 0, "values in the database": 1} {
+		t.Run(name, func(t *testing.T) { testGatewayBurst(t, cache) })
+	}
+}
+
+func testGatewayBurst(t *testing.T, cache int64) {
 	t.Parallel() // it waits most of its time
 	type hangUp struct {
 		caller any
@@ -82,7 +88,7 @@ func TestGatewayBurst(t *testing.T) {
 	var begun atomic.Int64
 	hungUp := make(chan hangUp, 100)
 	note := func(caller any) { hungUp <- hangUp{caller, begun.Load()} }
-	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: note})
+	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: note, CacheBytes: cache})
 	const (
 		mib     = 8
 		clients = 30

@@ -24,7 +24,9 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	if err := checkRange(&r.RangeRequest); err != nil {
 		return nil, err
 	}
-	r.KeepPermit = true
+	if r.KeepPermit = true; len(r.End) > 0 {
+		r.Copies = s.copies(ctx)
+	}
 	res, err := s.engine.Range(ctx, &r.RangeRequest)
 	if err != nil {
 		return nil, statusError(ctx, err)
@@ -35,6 +37,15 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 
 // permitReply is the size from which encoding a reply needs a permit, however few rows it has.
 const permitReply = 64 << 10
+
+// copies returns how many times the memory of its values the reply to a call needs: more if the gateway encodes it
+// again.
+func (s *kv) copies(ctx context.Context) int64 {
+	if s.awaited.of(ctx) != nil {
+		return answerFactor
+	}
+	return 1
+}
 
 // admitted encodes the reply to a long read under the read's permit, and a large one under its own. What then waits for
 // the client counts until it is sent, or the gateway's client has it. Other replies are encoded when they are sent.
@@ -107,7 +118,7 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 			return nil, err
 		}
 	}
-	t.KeepPermit = true
+	t.KeepPermit, t.Copies = true, s.copies(ctx)
 	res, err := s.engine.Txn(ctx, t)
 	if err != nil {
 		return nil, statusError(ctx, err)
