@@ -85,14 +85,15 @@ type Config struct {
 	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool
 	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; "*"
-	// allows all. If it is empty, listeners without TLS on the loopback interface serve no other origin than their own,
-	// and other listeners serve all. ListenObjectsURLs accept only origins listed here. Pages of other origins can
-	// neither write nor open a websocket.
+	// allows all. If it is empty, connections without TLS over the loopback interface serve no other origin than their
+	// own, and other connections serve all. ListenObjectsURLs accept only origins listed here. Pages of other origins
+	// can neither write nor open a websocket.
 	CORS []string
 	// HostWhitelist lists the host names to serve over HTTP without TLS; "*" allows all, and there are no
 	// other patterns. If it is empty, listeners on the loopback interface serve IP addresses, localhost and the names
-	// in AdvertiseClientURLs, and other listeners serve all names. This stops DNS rebinding, where an attacker's name
-	// resolves to 127.0.0.1.
+	// in AdvertiseClientURLs, and so do listeners on all interfaces when a browser connects over the loopback
+	// interface. Other connections may use all names. This stops DNS rebinding, where an attacker's name resolves to
+	// 127.0.0.1.
 	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS TLSFiles

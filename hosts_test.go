@@ -15,8 +15,9 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// askAs returns the status of a GET with this Host header; "" sends none, which only HTTP/1.0 allows.
-func askAs(t *testing.T, url, path, host string) int {
+// askAs returns the status of a GET with this Host header, and others in lines of their own; "" sends none, which only
+// HTTP/1.0 allows.
+func askAs(t *testing.T, url, path, host string, others ...string) int {
 	t.Helper()
 	scheme, address, _ := strings.Cut(url, "://")
 	network := "tcp"
@@ -31,7 +32,8 @@ func askAs(t *testing.T, url, path, host string) int {
 	if scheme == "https" {
 		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- any server will do
 	}
-	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
+	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", path, host,
+		strings.Join(append(others, "Connection: close"), "\r\n"))
 	if host == "" {
 		request = fmt.Sprintf("GET %s HTTP/1.0\r\n\r\n", path)
 	}
@@ -123,6 +125,44 @@ func TestHostsElsewhere(t *testing.T) {
 			for host, want := range c.want {
 				if code := askAs(t, s.Endpoints()[0], "/version", host); code != want {
 					t.Errorf("as %q: %d, want %d", host, code, want)
+				}
+			}
+		})
+	}
+}
+
+// A browser that reaches a wildcard listener over the loopback interface is served only under names that cannot be
+// rebound. Other programs may use any name.
+func TestHostsOfBrowsersOnWildcards(t *testing.T) {
+	for name, c := range map[string]struct {
+		whitelist []string
+		want      int
+	}{"rebound": {nil, http.StatusMisdirectedRequest}, "listed": {[]string{"evil.example"}, http.StatusOK}} {
+		t.Run(name, func(t *testing.T) {
+			wildcard := []string{"http://[::]:0"}
+			s, _ := start(t, sqlstore.Config{
+				ListenClientURLs: wildcard, ListenObjectsURLs: wildcard, InsecurePlaintext: true,
+				CORS: []string{listed}, HostWhitelist: c.whitelist,
+			})
+			for url, path := range map[string]string{
+				s.Endpoints()[0]: "/version", s.ObjectEndpoints()[0]: "/v1/objects/",
+			} {
+				url = "http://127.0.0.1" + url[strings.LastIndex(url, ":"):]
+				for _, header := range []string{
+					"Origin: http://evil.example", "Origin: http://evil.example\r\nUpgrade: websocket",
+					"Sec-Fetch-Site: same-origin", "Accept-Language: en", "User-Agent: Mozilla/5.0",
+				} {
+					if code := askAs(t, url, path, "evil.example", header); code != c.want {
+						t.Errorf("%s%s with %q: %d, want %d", url, path, header, code, c.want)
+					}
+				}
+				if code := askAs(t, url, path, "evil.example", "User-Agent: curl/8"); code != http.StatusOK {
+					t.Errorf("%s%s by another program: %d", url, path, code)
+				}
+				if host := strings.TrimPrefix(url, "http://"); c.whitelist == nil {
+					if code := askAs(t, url, path, host, "Origin: "+url); code != http.StatusOK {
+						t.Errorf("%s%s by the server's own page: %d", url, path, code)
+					}
 				}
 			}
 		})

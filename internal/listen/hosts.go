@@ -21,7 +21,7 @@ type Hosts struct {
 	Besides bool
 
 	// whitelist and advertised are normalized by hostname.
-	whitelist  []string // "*": all; empty: on the loopback interface, those that no attacker can own
+	whitelist  []string // "*": all; empty: over the loopback interface, those that no attacker can own
 	advertised []string // host names in the advertised client URLs
 	next       http.Handler
 }
@@ -42,7 +42,7 @@ func NewHosts(whitelist, advertised []string, next http.Handler) *Hosts {
 
 // ServeHTTP implements [http.Handler].
 func (h *Hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, onLoopback(r.Context())) {
+	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, rebindable(r)) {
 		http.Error(w,
 			fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in %s, or use https",
 				host, setting.Name("HostWhitelist")),
@@ -53,13 +53,13 @@ func (h *Hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serves reports whether a host may be served without TLS.
-func (h *Hosts) serves(host string, loopback bool) bool {
+func (h *Hosts) serves(host string, rebindable bool) bool {
 	switch {
 	case slices.Contains(h.whitelist, "*") || named(h.whitelist, host):
 		return true
 	case len(h.whitelist) > 0 && !h.Besides:
 		return false
-	case !loopback: // a listener that InsecurePlaintext allows, or a unix socket, which no browser can reach
+	case !rebindable:
 		return true
 	}
 	// Only names can be rebound, and browsers send one with each request.
@@ -102,8 +102,7 @@ type loopbackKey struct{}
 
 // WithLoopback records in the context of a listener's requests whether it is bound to the loopback interface.
 func WithLoopback(l net.Listener) context.Context {
-	a, ok := l.Addr().(*net.TCPAddr)
-	return context.WithValue(context.Background(), loopbackKey{}, ok && a.IP.IsLoopback())
+	return context.WithValue(context.Background(), loopbackKey{}, isLoopback(l.Addr()))
 }
 
 // AsLoopback returns a context that has any listener guarded like one on the loopback interface.
@@ -111,7 +110,35 @@ func AsLoopback() context.Context {
 	return context.WithValue(context.Background(), loopbackKey{}, true)
 }
 
-func onLoopback(ctx context.Context) bool {
-	on, _ := ctx.Value(loopbackKey{}).(bool)
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// onLoopback reports whether a request came over the loopback interface, also to a listener on all interfaces.
+func onLoopback(r *http.Request) bool {
+	arrived, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return bound(r) || isLoopback(arrived)
+}
+
+// bound reports whether the listener of a request is on the loopback interface.
+func bound(r *http.Request) bool {
+	on, _ := r.Context().Value(loopbackKey{}).(bool)
 	return on
+}
+
+// rebindable reports whether a page under a rebound name may have sent a request. On a listener that InsecurePlaintext
+// allows, other programs may use any name, as in etcd. No browser can reach a unix socket.
+func rebindable(r *http.Request) bool { return bound(r) || onLoopback(r) && byBrowser(r) }
+
+// byBrowser reports whether a browser may have sent a request. A page's request to its own origin has no Origin if it
+// only reads, and no Sec-Fetch headers under a name without TLS. Pages can change the User-Agent in some browsers, but
+// cannot leave Accept-Language out.
+func byBrowser(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {
+			return true
+		}
+	}
+	return strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }

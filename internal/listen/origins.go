@@ -13,9 +13,9 @@ import (
 // Origins tells browsers, as etcd does, which origins may read the answers. It also refuses what pages of other origins
 // could do without reading the answer: open a websocket, or send requests that browsers send without a preflight.
 type Origins struct {
-	// Allowed are the origins whose pages may use the server; "*" allows all. If it is empty, plaintext on the loopback
-	// interface is for the server's own origin: any page in a browser of this machine could connect. Elsewhere, all
-	// origins are allowed.
+	// Allowed are the origins whose pages may use the server; "*" allows all. If it is empty, plaintext over the
+	// loopback interface is for the server's own origin: any page in a browser of this machine could connect.
+	// Elsewhere, all origins are allowed.
 	Allowed []string
 	Named   bool // only listed origins; "*" allows none
 	Next    http.Handler
@@ -65,7 +65,7 @@ func (o *Origins) shares(r *http.Request) (allowed string, ok bool) {
 // open reports whether every origin may send a request.
 func (o *Origins) open(r *http.Request) bool {
 	if len(o.Allowed) == 0 {
-		return !o.Named && (r.TLS != nil || !onLoopback(r.Context()))
+		return !o.Named && (r.TLS != nil || !onLoopback(r))
 	}
 	return !o.Named && slices.Contains(o.Allowed, "*")
 }
@@ -80,7 +80,8 @@ func acts(r *http.Request) bool {
 	return true
 }
 
-// own reports whether a page comes from the server itself, or from a proxy that serves under its name.
+// own reports whether a page comes from the server itself, or from a proxy that serves under its name. [Hosts] refuses
+// names that were rebound.
 func own(r *http.Request, origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
