@@ -39,3 +39,21 @@ func TestAllAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Suites with known security issues are served, as by etcd, with a warning.
+func TestInsecureSuites(t *testing.T) {
+	const secure, insecure = tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA
+	for _, suites := range [][]uint16{{secure}, {secure, insecure}} {
+		var log logged
+		files := certificates(t)
+		files.CipherSuites = suites
+		start(t, sqlstore.Config{
+			ListenClientURLs: []string{"https://127.0.0.1:0"}, TLS: files,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		warned := strings.Contains(log.String(), "suites=[TLS_RSA_WITH_3DES_EDE_CBC_SHA]")
+		if warned != (len(suites) > 1) {
+			t.Errorf("%v: %s", suites, log.String())
+		}
+	}
+}

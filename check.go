@@ -83,6 +83,10 @@ func (f TLSFiles) load(log *slog.Logger) (*listen.Certificates, error) {
 	if err := files.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if insecure := files.InsecureSuites(); len(insecure) > 0 {
+		log.Warn(setting.Name("TLS.CipherSuites")+" allows cipher suites with known security issues: leave them out",
+			"suites", insecure)
+	}
 	return listen.NewCertificates(files, log)
 }
 

@@ -241,8 +241,29 @@ func (c *Config) Temporary() bool { return c.Datastore == "" && c.DataDir == "" 
 const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +
 	"postgres://user@host:5432/database"
 
-// file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
+// file resolves Datastore to the path of a SQLite file, or "" for a temporary store. It refuses settings of the
+// connections to Postgres. Errors: [ErrConfig].
 func (c *Config) file() (string, error) {
+	path, err := c.path()
+	if err != nil {
+		return "", err
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{setting.Name("DatastorePasswordFile"), c.DatastorePasswordFile != ""},
+		{setting.Name("DatastoreMaxConns"), c.DatastoreMaxConns != 0},
+	} {
+		if f.set {
+			return "", fmt.Errorf("%w: %s is for Postgres, but %s names a SQLite database", ErrConfig, f.name,
+				setting.Name("Datastore"))
+		}
+	}
+	return path, nil
+}
+
+func (c *Config) path() (string, error) {
 	if err := notBlank(setting.Name("DataDir"), c.DataDir); err != nil {
 		return "", err
 	}
@@ -250,9 +271,6 @@ func (c *Config) file() (string, error) {
 	case strings.Contains(c.DataDir, "://"): // it may hold a password
 		return "", fmt.Errorf("%w: %s is a URL instead of a directory: give it as %s", ErrConfig,
 			setting.Name("DataDir"), setting.Name("Datastore"))
-	case c.DatastorePasswordFile != "":
-		return "", fmt.Errorf("%w: %s is for Postgres, but %s names a SQLite database", ErrConfig,
-			setting.Name("DatastorePasswordFile"), setting.Name("Datastore"))
 	case c.Temporary():
 		return "", nil
 	case c.Datastore == "" || c.Datastore == "sqlite":

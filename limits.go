@@ -77,6 +77,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: %s is %v: it must be at least %v, which is %s", ErrConfig,
 			setting.Name("Backups.FullInterval"), full, each, setting.Name("Backups.Interval"))
 	}
+	if err := listen.Files(c.TLS).CheckVersions(); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	if err := listen.CheckOrigins(c.CORS); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("CORS"), err)
 	}

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -96,6 +97,13 @@ func TestSenselessValues(t *testing.T) {
 		{sqlstore.Config{AutoTLSYears: -1}, "Config.AutoTLSYears|at least 0"},
 		{sqlstore.Config{AutoTLSYears: 1001}, "Config.AutoTLSYears is 1001|at most 1000"},
 		{sqlstore.Config{DatastoreMaxConns: 3}, "Config.DatastoreMaxConns is 3|at least 4"},
+		{sqlstore.Config{DatastoreMaxConns: 8}, "Config.DatastoreMaxConns is for Postgres|names a SQLite database"},
+		{
+			sqlstore.Config{TLS: sqlstore.TLSFiles{
+				MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
+			}},
+			"Config.TLS.CipherSuites are for TLS 1.2|Config.TLS.MinVersion",
+		},
 		{
 			sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{Period: 1}},
 			"Config.CorruptChecks.Period|at least 10ms",

@@ -21,3 +21,12 @@ func freeBytes(dir string) (int64, error) {
 	}
 	return int64(st.Bavail) * blockSize(&st), nil
 }
+
+// totalBytes returns the size, in bytes, of the directory's file system.
+func totalBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Blocks) * blockSize(&st), nil
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 const (
@@ -72,6 +73,10 @@ func (b *Backend) openReserve() (*reserve, error) {
 		r.refuse()
 	default:
 		r.held.Store(min(info.Size(), allocated(info)))
+	}
+	if total, err := totalBytes(filepath.Dir(path)); err == nil && total > 0 && total < r.size {
+		r.log.Warn("the disk reserve is larger than its file system and cannot be made: reduce "+
+			setting.Name("DiskReserveBytes"), "path", path, "reserve-bytes", r.size, "file-system-bytes", total)
 	}
 	if free, err := freeBytes(filepath.Dir(path)); err == nil && free < startBytes {
 		r.release(fmt.Errorf("%d bytes are free", free))

@@ -3,10 +3,12 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -134,7 +136,15 @@ func TestReserveIsConfigured(t *testing.T) {
 	for _, c := range []struct {
 		size, want int64
 	}{{math.MaxInt64 / 64, -1}, {2 << 20, 2 << 20}, {1 << 20, 1 << 20}, {0, 1 << 20}, {-1, -1}} {
-		b := openTest(t, Config{Path: path, ReserveBytes: c.size})
+		var log bytes.Buffer
+		b := openTest(t, Config{
+			Path: path, ReserveBytes: c.size, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+				Level: slog.LevelWarn,
+			})),
+		})
+		if warned := strings.Contains(log.String(), "larger than its file system"); warned != (c.size > 1<<50) {
+			t.Errorf("with %d bytes configured it logs %q", c.size, log.String())
+		}
 		if r := b.reserve; r != nil {
 			r.stop()
 			r.check(t.Context())

@@ -17,14 +17,22 @@ type backupFlags struct {
 	recipients                   []string
 }
 
+// The defaults of the flags.
+const (
+	backupInterval     = 5 * time.Second
+	backupFullInterval = 24 * time.Hour
+	backupKeep         = 7 * 24 * time.Hour
+)
+
 const recipientHelp = "age recipient (age1...), or a file with some, who can decrypt the backups; may be repeated " +
 	"(default: not encrypted)"
 
 func (b *backupFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.to, "backup-to", "", "where to save the store continuously: "+bucketForms+" (default: no backups)")
-	durationVar(f, &b.interval, "backup-interval", 5*time.Second, "how often to save what was committed since")
-	durationVar(f, &b.fullInterval, "backup-full-interval", 24*time.Hour, "how often to begin a new full backup")
-	durationVar(f, &b.keep, "backup-keep", 7*24*time.Hour,
+	durationVar(f, &b.interval, "backup-interval", backupInterval, "how often to save what was committed since")
+	durationVar(f, &b.fullInterval, "backup-full-interval", backupFullInterval,
+		"how often to begin a new full backup")
+	durationVar(f, &b.keep, "backup-keep", backupKeep,
 		"how far back every revision and time can be restored, 1m or more; older backups are deleted")
 	f.StringArrayVar(&b.recipients, "backup-recipient", nil, recipientHelp)
 }

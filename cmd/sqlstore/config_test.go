@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // configure runs a subcommand of config and returns its output with single spaces.
@@ -81,6 +83,7 @@ func TestConfigShowJSON(t *testing.T) {
 }
 
 func TestConfigCheck(t *testing.T) {
+	setting.UseFlags(flagOf)
 	out, err := configure("check", "--data-dir", "/data")
 	if want := "Found no error. A server with these settings uses the database /data/sqlstore.db.\n"; out != want ||
 		err != nil {
@@ -90,15 +93,19 @@ func TestConfigCheck(t *testing.T) {
 		{"--log-level=loud", "--log-level"},
 		{"--cert-file=/none --key-file=/none", "/none"},
 		{"--listen-client-urls=127.0.0.1:2379", "the scheme is missing"},
-		{"--auto-compaction-retention=1x", "Retention"},
+		{"--auto-compaction-retention=1x", "--auto-compaction-retention"},
 		{"--listen-client-urls=http://127.0.0.1:99999", "the port 99999 is not from 0 to 65535"},
 		{"--distributed-tracing-sampling-rate=2000000", "--distributed-tracing-sampling-rate is 2000000"},
-		{"--backup-keep=1ns", "is 1ns: it must be at least 1m0s"},
-		{"--backup-interval=1h --backup-full-interval=1m", "is 1m0s: it must be at least 1h0m0s"},
+		{"--backup-to=/b --backup-keep=1ns", "is 1ns: it must be at least 1m0s"},
+		{"--backup-to=/b --backup-interval=1h --backup-full-interval=1m", "is 1m0s: it must be at least 1h0m0s"},
 		{"--datastore=postgres://h/d?target_session_attrs=read-only", "leave it out, or make it read-write"},
 		{"--datastore=postgres://h/d?pool_max_conns=0", `pool_max_conns in the DSN is "0": it must be at least 4`},
 		{"--auto-tls --self-signed-cert-validity=99999999999999", "is 99999999999999: it must be at most 1000"},
 		{"--datastore=sqlite://", "write sqlite:///path/to/file"},
+		{"--datastore-max-connections=8", "--datastore-max-connections is for Postgres"},
+		{"--datastore=mysql://h/d --datastore-max-connections=8", `the unknown kind "mysql"`},
+		{"--tls-min-version=TLS1.3 --cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-min-version excludes"},
+		{"--tls-min-version=TLS1.3 --tls-max-version=TLS1.2", "--tls-max-version is older than --tls-min-version"},
 	} {
 		if out, err := configure(append([]string{"check"}, strings.Fields(c.args)...)...); err == nil ||
 			!strings.Contains(err.Error(), c.want) || out != "" {

@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 	}
 	out, err = doctor("--data-dir", dir, "--auto-compaction-retention", "1x", "-o", "json")
 	if code, ok := errors.AsType[exitCode](err); !ok || code != 1 || !strings.Contains(out, `"severity": "failure"`) ||
-		!strings.Contains(out, "Retention") {
+		!strings.Contains(out, "is neither a duration nor a number of hours") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := doctor("--data-dir", dir, "-o", "xml"); !errors.Is(err, errSettings) || out != "" {

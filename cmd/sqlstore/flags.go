@@ -262,6 +262,9 @@ func (s *settings) finish() error {
 	if err := s.backups.finish(c); err != nil {
 		return err
 	}
+	if err := s.checkUnused(); err != nil {
+		return err
+	}
 	c.AuthTokenTTL = time.Duration(min(s.authTokenTTL, most)) * time.Second
 	c.BcryptCost = int(min(s.bcryptCost, most))
 	if c.BcryptCost == 0 {

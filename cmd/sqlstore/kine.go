@@ -118,10 +118,10 @@ func (m *kineMode) read() (*settings, *pflag.FlagSet, error) {
 		err = applySettings(own, os.LookupEnv)
 	}
 	if err == nil {
-		m.without = k.withoutEffect(flags)
 		err = k.convert(flags, serve)
 	}
 	if err == nil {
+		m.without = k.withoutEffect(flags, s.config.OnPostgres())
 		s.config.InsecurePlaintext = true // as kine
 		err = s.finish()
 	}

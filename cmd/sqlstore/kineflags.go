@@ -46,6 +46,12 @@ var tuning = []string{
 	"emulated-etcd-version", "compact-interval-jitter", "compact-timeout", "compact-batch-size", "poll-batch-size",
 }
 
+// ofConnections are the flags of the connections to Postgres. As in kine, SQLite ignores them.
+var ofConnections = []string{
+	"ca-file", "cert-file", "key-file", "datastore-max-open-connections", "datastore-connection-max-lifetime",
+	"datastore-connection-max-idle-time",
+}
+
 func (k *kineFlags) flagSet() *pflag.FlagSet {
 	f := pflag.NewFlagSet(kineName, pflag.ContinueOnError)
 	f.SortFlags = false
@@ -140,10 +146,15 @@ func twoDashes(flags *pflag.FlagSet, args []string) []string {
 }
 
 // withoutEffect returns the flags that were set and change nothing here.
-func (k *kineFlags) withoutEffect(flags *pflag.FlagSet) (names []string) {
+func (k *kineFlags) withoutEffect(flags *pflag.FlagSet, onPostgres bool) (names []string) {
 	for _, name := range tuning {
 		if flags.Changed(name) {
 			names = append(names, "--"+name)
+		}
+	}
+	for _, name := range ofConnections {
+		if !onPostgres && flags.Changed(name) {
+			names = append(names, "--"+name+" (without Postgres)")
 		}
 	}
 	if flags.Changed("skip-verify") {

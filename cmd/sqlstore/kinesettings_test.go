@@ -36,7 +36,7 @@ func TestKineSettings(t *testing.T) {
 		"--endpoint=sqlite://file:a/b.db?_journal=WAL", "--debug",
 		"--server-cert-file=c", "--server-key-file=k", "--trusted-ca-file=a", "--compact-interval=5m",
 		"--compact-min-retain=7", "--poll-batch-size=5", "--log-format=json", "--watch-progress-notify-interval=9s",
-		"--datastore-max-open-connections=30", "--metrics-enable-profiling")
+		"--datastore-max-open-connections=30", "--ca-file=ca", "--metrics-enable-profiling")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,10 @@ func TestKineSettings(t *testing.T) {
 	if path, err := c.Database(); err != nil || !strings.HasSuffix(path, "/a/b.db") || c.DataDir != filepath.Dir(path) {
 		t.Errorf("database %s, %v", path, err)
 	}
-	want := []string{"--poll-batch-size", "--compact-interval (any but 0 is the same)"}
+	want := []string{
+		"--poll-batch-size", "--ca-file (without Postgres)", "--datastore-max-open-connections (without Postgres)",
+		"--compact-interval (any but 0 is the same)",
+	}
 	if !slices.Equal(m.without, want) {
 		t.Errorf("without effect: %q", m.without)
 	}

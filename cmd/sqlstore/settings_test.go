@@ -313,6 +313,25 @@ func TestRefusedSettings(t *testing.T) {
 		},
 		"negative timeout": {args: []string{"--grpc-keepalive-timeout", "-1s"}, want: []string{"keepalive-timeout"}},
 		"negative warning": {args: []string{"--warning-apply-duration", "-1s"}, want: []string{"warning-apply"}},
+		"interval without backups": {
+			args: []string{"--backup-interval=1m"},
+			want: []string{"--backup-interval has no effect without --backup-to"},
+		},
+		"full backups without backups": {
+			file: "backup-full-interval: 1h\n", want: []string{"--backup-full-interval has no effect without"},
+		},
+		"keep without backups": {
+			env:  map[string]string{"SQLSTORE_BACKUP_KEEP": "30d"},
+			want: []string{"--backup-keep has no effect without"},
+		},
+		"recipient without backups": {
+			args: []string{"--backup-recipient=age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"},
+			want: []string{"--backup-recipient has no effect without"},
+		},
+		"writes without a console": {
+			file: "console-writes: true\n",
+			want: []string{"--console-writes has no effect without --listen-console-urls"},
+		},
 		"no progress interval": {
 			args: []string{"--watch-progress-notify-interval", "0s"},
 			want: []string{"--watch-progress-notify-interval"},

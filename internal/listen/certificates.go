@@ -65,10 +65,8 @@ func (f Files) Check() error {
 	case len(f.AllowedHosts) > 0 && len(f.AllowedNames) > 0:
 		return fmt.Errorf("%s and %s exclude each other", setting.Name("TLS.AllowedHosts"),
 			setting.Name("TLS.AllowedNames"))
-	case f.MaxVersion != 0 && f.MaxVersion < max(f.MinVersion, tls.VersionTLS12):
-		return fmt.Errorf("%s is older than %s", setting.Name("TLS.MaxVersion"), setting.Name("TLS.MinVersion"))
 	}
-	return nil
+	return f.CheckVersions()
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
