@@ -118,6 +118,9 @@ func (c *Certificates) SetFiles(files Files) error {
 	if err != nil {
 		return err
 	}
+	for _, lost := range c.files.lost(files) {
+		c.log.Warn(lost)
+	}
 	c.files, c.now, c.err, c.seen, c.since, c.settled = files, now, nil, seen, since, false
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 var (
@@ -26,7 +28,7 @@ func (f Files) clientCheck() (func(tls.ConnectionState) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if revoked == nil && len(f.AllowedHosts)+len(f.AllowedNames) == 0 {
+	if revoked == nil && !f.named() {
 		return nil, nil
 	}
 	return func(state tls.ConnectionState) error {
@@ -54,6 +56,25 @@ func (f Files) clientCheck() (func(tls.ConnectionState) error, error) {
 		return nil
 	}, nil
 }
+
+// lost says which checks of clients next no longer makes.
+func (f Files) lost(next Files) (lost []string) {
+	if f.TrustedCA != "" && next.TrustedCA == "" {
+		return []string{"clients need no certificate any more, because " + setting.Name("TLS.TrustedCA") +
+			" is no longer set"}
+	}
+	if f.CRL != "" && next.CRL == "" {
+		lost = append(lost, "revoked certificates are accepted, because "+setting.Name("TLS.CRL")+" is no longer set")
+	}
+	if f.named() && !next.named() {
+		lost = append(lost, "certificates for any host and common name are accepted, because neither "+
+			setting.Name("TLS.AllowedHosts")+" nor "+setting.Name("TLS.AllowedNames")+" is set any more")
+	}
+	return lost
+}
+
+// named reports whether only some hosts or common names are allowed.
+func (f Files) named() bool { return len(f.AllowedHosts)+len(f.AllowedNames) > 0 }
 
 // readRevoked returns the serial numbers in a list of revoked certificates.
 func readRevoked(path string) (map[string]bool, error) {

@@ -125,3 +125,35 @@ func TestVersionsOfTLS(t *testing.T) {
 		}
 	}
 }
+
+// New settings that give up a check of clients are worth a warning; others are not.
+func TestLostChecks(t *testing.T) {
+	a := authority.New(t)
+	s := newTLSServer(t, a, withClients(a, func(f *listen.Files, dir string) {
+		f.CRL, f.AllowedNames = filepath.Join(dir, "crl"), []string{"client"}
+		authority.Write(t, f.CRL, a.Revoke())
+	}))
+	files := s.files
+	set := func(warnings int, part string) {
+		t.Helper()
+		before := s.log.count("level=WARN")
+		if err := s.certs.SetFiles(files); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.log.count("level=WARN") - before; n != warnings || s.log.count(part) == 0 {
+			t.Errorf("%d warnings, want %d with %q: %s", n, warnings, part, s.log.b.String())
+		}
+	}
+	set(0, "")
+	files.AllowedNames, files.AllowedHosts = nil, []string{"localhost"}
+	set(0, "")
+	files.AllowedHosts = nil
+	set(1, "for any host and common name")
+	files.CRL = ""
+	set(1, "revoked certificates are accepted, because Config.TLS.CRL is no longer set")
+	files.TrustedCA = ""
+	set(1, "clients need no certificate any more, because Config.TLS.TrustedCA is no longer set")
+	set(0, "")
+	files = s.files
+	set(0, "")
+}
