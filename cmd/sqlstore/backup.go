@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,6 +50,12 @@ func backupCommand() *cobra.Command {
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 			return err
+		}
+		if empty := emptyProtections(c.Flags(), c.Name(), os.LookupEnv); len(empty) > 0 {
+			if _, err := fmt.Fprintf(c.ErrOrStderr(), "Warning: %s: %s\n", emptyProtectionsMessage,
+				strings.Join(empty, ", ")); err != nil {
+				return err
+			}
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

@@ -29,6 +29,17 @@ func TestBackupStatus(t *testing.T) {
 	wantOutput(t, false, `"destination": "`+dir+`"`, "status", "--endpoint", s.ClientURL(), "-o", "json")
 }
 
+// A recipient that is empty leaves backups without encryption, and a warning says so.
+func TestEmptyRecipient(t *testing.T) {
+	t.Setenv("SQLSTORE_BACKUP_RECIPIENT", "")
+	t.Setenv("SQLSTORE_RECIPIENT", "")
+	dir, l := t.TempDir(), newLog()
+	s := launch.Start(t, launch.Config{Args: []string{"--backup-to", filepath.Join(dir, "continuous")}, Log: l})
+	l.wait(t, "protections are off", "SQLSTORE_BACKUP_RECIPIENT")
+	wantOutput(t, false, "protections are off: give each a value, or leave it out: SQLSTORE_RECIPIENT\n", "backup",
+		"--from", s.ClientURL(), "--to", filepath.Join(dir, "whole"))
+}
+
 // What the commands for backups print and refuse; package test/backups tests what they write.
 func TestBackups(t *testing.T) {
 	t.Parallel()

@@ -89,6 +89,9 @@ func serve(s *settings, run runner) (err error) {
 			"machine crashes")
 	}
 	warnPlaintext(log, s.config.ListenClientURLs)
+	if empty := emptyProtections(run.flags, run.as, os.LookupEnv); len(empty) > 0 {
+		log.Warn(emptyProtectionsMessage, "settings", empty)
+	}
 	end, err := s.startTracing(log)
 	if err != nil {
 		return err
