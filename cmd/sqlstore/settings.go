@@ -25,6 +25,9 @@ var (
 // --config-file.
 func applySettings(flags *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	set := given(flags)
+	if err := unsetTexts(flags, set); err != nil {
+		return err
+	}
 	if err := applyEnvironment(flags, set, getenv); err != nil {
 		return err
 	}
@@ -115,12 +118,24 @@ func valueOf(node *yaml.Node) string {
 	return node.Value
 }
 
+// unsetTexts gives the texts that are empty on the command line, and so are not in set, their defaults.
+func unsetTexts(flags *pflag.FlagSet, set map[string]bool) error {
+	var errs []error
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.DefValue != "" && !set[f.Name] {
+			errs = append(errs, f.Value.Set(f.DefValue))
+			f.Changed = false
+		}
+	})
+	return errors.Join(errs...)
+}
+
 // given returns the flags that the command line sets. An empty value, as of a variable of a shell that is missing, does
 // not hide what a variable or the file says.
 func given(f *pflag.FlagSet) map[string]bool {
 	set := map[string]bool{}
 	f.Visit(func(fl *pflag.Flag) {
-		if !isEmpty(fl) || !ignoresEmpty(fl) {
+		if fl.Changed && (!isEmpty(fl) || !ignoresEmpty(fl)) {
 			set[fl.Name] = true
 		}
 	})
