@@ -100,5 +100,8 @@ func TestConditionalWrites(t *testing.T) {
 		t.Errorf("stored %+v at %d", row, s.store.Revision())
 	}
 	s.do("DELETE", path, "", `If-Match: "5"`).want(200, "")
-	s.do("DELETE", none, "", "If-Match: *").want(404, "NotFound") // as without the header
+	s.do("DELETE", none, "", "If-Match: *").want(412, "NotFound")
+	s.do("DELETE", none, "", `If-Match: "5"`).want(412, "NotFound")
+	s.do("DELETE", none, `{"preconditions":{"resourceVersion":"5"}}`, jsonType).want(404, "NotFound")
+	s.do("DELETE", none, "").want(404, "NotFound")
 }

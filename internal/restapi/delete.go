@@ -37,7 +37,7 @@ func (c *call) delete() error {
 		if rows := res.Results[0].Range.Rows; len(rows) > 0 {
 			return c.unmet(conflict(key, only.version, rows[0].ModRevision))
 		}
-		return notFound(key)
+		return c.unmet(notFound(key))
 	case res.Results[0].Delete.Deleted == 0:
 		return notFound(key)
 	}
