@@ -1,6 +1,9 @@
 package listen_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -29,6 +32,21 @@ func TestCheckOrigins(t *testing.T) {
 	} {
 		if err := listen.CheckOrigins([]string{origin}); (err == nil) != want {
 			t.Errorf("%q: %v, want it accepted: %v", origin, err, want)
+		}
+	}
+}
+
+// A page that is refused learns how it can be allowed. Not every origin can be listed.
+func TestAdviceOnOrigins(t *testing.T) {
+	for origin, want := range map[string]string{
+		"https://a.example": ": add it to Config.CORS", "null": "serve the page over http or https",
+		"chrome-extension://abc": "serve the page over http or https",
+	} {
+		r, w := httptest.NewRequest(http.MethodPost, "/v3/kv/put", nil), httptest.NewRecorder()
+		r.Header.Set("Origin", origin)
+		(&listen.Origins{Allowed: []string{"https://b.example"}}).ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %q, want %q", origin, w.Code, w.Body, want)
 		}
 	}
 }

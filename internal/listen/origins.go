@@ -39,8 +39,11 @@ func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 	}
 	if !o.open(r) && !ok && origin != "" && acts(r) && !own(r, origin) {
-		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: add it to %s", origin,
-			setting.Name("CORS")), http.StatusForbidden)
+		advice := "add it to " + setting.Name("CORS")
+		if CheckOrigins([]string{origin}) != nil { // null, for a file or a sandboxed page, or a browser's extension
+			advice = "serve the page over http or https, and add its origin to " + setting.Name("CORS")
+		}
+		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: %s", origin, advice), http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodOptions && (!o.Named || ok) {
