@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -229,17 +228,6 @@ func splitsPassword(dsn string, parsed *pgx.ConnConfig) bool {
 	rest, _, _ = strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	return strings.Count(authority, "@") > 1 || strings.Contains(path, "@")
-}
-
-// dsnError returns an error for a DSN without revealing it: pgx's own message may quote parts of it.
-func dsnError(dsn string, err error) error {
-	var file *fs.PathError
-	if errors.As(err, &file) {
-		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
-	}
-	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special "+
-		"in it as %%XX, and see https://www.postgresql.org/docs/current/libpq-connect.html for the "+
-		"parameters", ErrDSN, Redact(dsn))
 }
 
 // WithDatabase opens the database and passes it to f without migrating or checking it, so that f can inspect and change

@@ -73,6 +73,30 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
+// The error for a value that pgx refuses names its parameter, and not the value.
+func TestErrorsNameParameters(t *testing.T) {
+	for _, c := range []struct{ name, value string }{
+		{"target_session_attrs", "master"},
+		{"sslmode", "bad"},
+		{"connect_timeout", "soon"},
+		{"default_query_exec_mode", "bad"},
+		{"channel_binding", "sslmode"},
+		{"pool_max_conn_lifetime_jitter", "x"},
+		{"pool_max_conn_lifetime", "x"},
+	} {
+		err := CheckDSN(Config{DSN: "postgres://u:secret@h/db?password=secret&" + c.name + "=" + c.value})
+		if !errors.Is(err, ErrDSN) || !strings.Contains(err.Error(), "the value of "+c.name+", here") ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	t.Setenv("PGTARGETSESSIONATTRS", "master")
+	if err := CheckDSN(Config{DSN: "postgres://u@h/db"}); !errors.Is(err, ErrDSN) ||
+		!strings.Contains(err.Error(), "target_session_attrs") {
+		t.Errorf("the variable: %v", err)
+	}
+}
+
 // TestAtSigns opens DSNs where an @ is escaped or belongs to a parameter.
 func TestAtSigns(t *testing.T) {
 	for _, dsn := range []string{

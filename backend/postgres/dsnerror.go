@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+const aboutParameters = "see https://www.postgresql.org/docs/current/libpq-connect.html for the parameters"
+
+// checked are the parameters whose values pgx checks.
+var checked = []string{
+	"target_session_attrs", "sslmode", "sslcertmode", "sslkey", "connect_timeout", "min_protocol_version",
+	"max_protocol_version", "channel_binding", "require_auth", "default_query_exec_mode", "statement_cache_capacity",
+	"description_cache_capacity", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime_jitter",
+	"pool_max_conn_lifetime", "pool_max_conn_idle_time", "pool_health_check_period", "pool_ping_timeout",
+}
+
+// dsnError returns an error for a DSN without revealing it: pgx's own message may quote parts of it.
+func dsnError(dsn string, err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
+	}
+	if name := refusedParameter(err); name != "" {
+		return fmt.Errorf("%w: %s: the value of %s, here or in the environment, is not valid: %s", ErrDSN, Redact(dsn),
+			name, aboutParameters)
+	}
+	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special "+
+		"in it as %%XX, and %s", ErrDSN, Redact(dsn), aboutParameters)
+}
+
+// refusedParameter returns the parameter that pgx's error is about, "" if it is about none. The error begins with the
+// DSN, and a value comes after the name.
+func refusedParameter(err error) (name string) {
+	_, reason, found := cutLast(err.Error(), "`: ")
+	if !found {
+		return ""
+	}
+	first := len(reason)
+	for _, c := range checked {
+		if at := strings.Index(reason, c); at >= 0 && at < first {
+			name, first = c, at
+		}
+	}
+	return name
+}
