@@ -11,8 +11,8 @@ import (
 
 // WithDatabase opens the file at path and passes it to f without migrating or checking it, so that f can inspect and
 // change its schema. No server may be using the file. Errors: [backend.ErrInUse], file system errors and those of f.
-func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, db *sql.DB) error) error {
-	path, err := filepath.Abs(path) // SQLite's URI does not accept a relative path
+func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, db *sql.DB) error) (err error) {
+	path, err = filepath.Abs(path) // SQLite's URI does not accept a relative path
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}
@@ -27,15 +27,21 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)
 	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	file, _, err := lockDatabase(path, os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("open database %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
 	n, err := readNote(lock)
 	filled, belongs := false, false
 	if err == nil {
 		filled, belongs, err = checkLog(ctx, path, n.owner == ownPages, true)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("open database %s: %w", path, err), lock.Close())
+		return fmt.Errorf("open database %s: %w", path, err)
 	}
 	own := n.writtenHere(path, filled) && belongs == filled
 	db := sql.OpenDB(connector{writableDSN(path, own), "FULL"})
-	return errors.Join(f(ctx, db), db.Close(), lock.Close())
+	return errors.Join(f(ctx, db), db.Close())
 }

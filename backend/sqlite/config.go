@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -86,6 +85,9 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	b.lock = lock
+	if err := b.makeFile(); err != nil {
+		return err
+	}
 	noted, err := readNote(lock)
 	if err != nil {
 		return err
@@ -95,9 +97,6 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	if err := removeCopy(b.defragmented()); err != nil {
-		return err
-	}
-	if err := b.makeFile(); err != nil {
 		return err
 	}
 	b.leave()
@@ -200,12 +199,12 @@ func resolve(path string) (string, error) {
 	return path, fmt.Errorf("follow the symbolic link: %w", syscall.ELOOP)
 }
 
-// makeFile opens the file and makes sure that it exists and is writable before SQLite opens it, because SQLite would
-// only report "unable to open database file". The WAL and its index inherit the mode of the file.
+// makeFile opens and locks the file and makes sure that it exists and is writable before SQLite opens it, because
+// SQLite would only report "unable to open database file". The WAL and its index inherit the mode of the file.
 func (b *Backend) makeFile() error {
-	f, err := pagesum.OpenFile(b.path, os.O_RDWR|os.O_CREATE)
+	f, _, err := lockDatabase(b.path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return fmt.Errorf("the file must be readable and writable: %w", err)
+		return err
 	}
 	b.file = f
 	b.file.Seal(false)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 // lockFile acquires the lock that keeps other processes away from the database. The kernel releases it when the process
@@ -33,4 +34,18 @@ func lockFile(path string) (*os.File, error) {
 		return f, nil
 	}
 	return nil, errors.Join(err, f.Close())
+}
+
+// lockDatabase opens the database file and locks it. This lock follows the file: it still keeps other servers away
+// after the lock file was removed, and from a hard link to the file. all is false where the system has no such locks.
+func lockDatabase(path string, flags int) (f *pagesum.File, all bool, err error) {
+	f, err = pagesum.OpenFile(path, flags)
+	if err != nil {
+		return nil, false, fmt.Errorf("the file must be readable and writable: %w", err)
+	}
+	if all, err = f.Lock(); err != nil {
+		err = fmt.Errorf("%w (its lock file was removed, or the file has another name)", backend.ErrInUse)
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return f, all, nil
 }

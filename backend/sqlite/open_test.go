@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -281,5 +282,41 @@ func TestOpenByLink(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A database stays in use without its lock file, and under another name.
+func TestInUseWithoutLockFile(t *testing.T) {
+	const variable = "SQLSTORE_TEST_OPEN"
+	if path := os.Getenv(variable); path != "" { // another process
+		b, err := Open(context.Background(), Config{Path: path})
+		if !errors.Is(err, backend.ErrInUse) {
+			t.Fatalf("opened %v, %v", b, err)
+		}
+		err = WithDatabase(context.Background(), path, func(context.Context, *sql.DB) error { return nil })
+		if !errors.Is(err, backend.ErrInUse) {
+			t.Errorf("with the database: %v", err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
+	b := openTest(t, Config{Path: path})
+	if err := errors.Join(write(b, "a", nil), os.Remove(path+".lock"), os.Link(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	wantOpenError(t, path, backend.ErrInUse, "")
+	for _, p := range []string{path, link} {
+		other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		other.Env = append(os.Environ(), variable+"="+p)
+		if out, err := other.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", p, err, out)
+		}
+	}
+	if err := write(b, "b", nil); err != nil {
+		t.Error(err)
+	}
+	if problems := inspect(t, path); problems != "" {
+		t.Errorf("problems: %s", problems)
 	}
 }

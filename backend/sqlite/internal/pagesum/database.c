@@ -1,5 +1,6 @@
 #include "database.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +18,7 @@ struct database {
 	int known; // device and inode are those of the file
 	dev_t device;
 	ino_t inode;
-	int summed, sealed;
+	int summed, sealed, locked;
 	uint32_t page;
 	int big;
 	uint8_t start[8];
@@ -102,6 +103,16 @@ int database_open(database *d, int flags) {
 	int fd = descriptors_open(&d->descriptors, d->path, flags);
 	sqlite3_mutex_leave(m);
 	return fd;
+}
+
+int database_lock(database *d, int fd, int on) {
+	sqlite3_mutex *m = lock();
+	int err = on && d->locked ? -EAGAIN : descriptor_lock(fd, on);
+	if (err >= 0) {
+		d->locked = on;
+	}
+	sqlite3_mutex_leave(m);
+	return err;
 }
 
 int database_summed(database *d) { return __atomic_load_n(&d->summed, __ATOMIC_ACQUIRE); }

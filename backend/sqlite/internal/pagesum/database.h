@@ -26,6 +26,9 @@ int database_same(database *);
 // database_open returns a descriptor of the file, as descriptors_open does. The last release closes it.
 int database_open(database *, int flags);
 
+// database_lock is descriptor_lock, except that within this process it works on every system.
+int database_lock(database *, int fd, int on);
+
 // summed is set while the pages of the file have checksums. All connections must learn that at once, because any of
 // them may be the next to write a page.
 int database_summed(database *);

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE // for F_OFD_SETLK
 #include "descriptors.h"
 
 #include <errno.h>
@@ -61,4 +62,26 @@ void descriptors_close(descriptor *all) {
 		free(all);
 		all = next;
 	}
+}
+
+#define LOCK_BYTE (0x40000000 + 512) // the first one behind those that SQLite locks
+
+// The lock belongs to the descriptor, not to the process: neither can SQLite's calls release it, nor does it conflict
+// with SQLite's locks, which are on other bytes.
+int descriptor_lock(int fd, int lock) {
+#ifdef F_OFD_SETLK
+	struct flock l = {
+		.l_type = lock ? F_WRLCK : F_UNLCK,
+		.l_whence = SEEK_SET,
+		.l_start = LOCK_BYTE,
+		.l_len = 1,
+	};
+	if (fcntl(fd, F_OFD_SETLK, &l) == 0) {
+		return 1;
+	}
+	return errno == EAGAIN || errno == EACCES ? -EAGAIN : 0;
+#else
+	(void)fd, (void)lock;
+	return 0;
+#endif
 }

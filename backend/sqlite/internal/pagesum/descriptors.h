@@ -9,4 +9,8 @@ typedef struct descriptor descriptor;
 int descriptors_open(descriptor **all, const char *path, int flags);
 void descriptors_close(descriptor *all);
 
+// descriptor_lock locks the file that fd has open, or unlocks it, and returns 1. It returns a negative errno if another
+// descriptor, of this process or another one, has it locked, and 0 if the system or the file system has no such locks.
+int descriptor_lock(int fd, int lock);
+
 #endif

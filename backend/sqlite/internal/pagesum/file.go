@@ -24,7 +24,11 @@ type File struct {
 	path     string
 	database *C.database
 	fd       int
+	locked   bool
 }
+
+// ErrLocked is returned by [File.Lock].
+var ErrLocked = errors.New("another one has locked the file")
 
 // OpenFile opens the database at path with the flags of [os.OpenFile]. It creates a file for the owner only.
 func OpenFile(path string, flags int) (*File, error) {
@@ -114,12 +118,30 @@ func (f *File) Seal(sealed bool) {
 // Sealed reports whether the file is sealed.
 func (f *File) Sealed() bool { return f.database != nil && C.database_sealed(f.database) != 0 }
 
+// Lock locks the file until f is closed, whatever name it was opened by. It returns [ErrLocked] if another File, in
+// this process or another one, has locked it. SQLite's own locks are independent of it. Some systems and file systems
+// have no such locks: there, it keeps out only other Files of this process, and all is false.
+func (f *File) Lock() (all bool, err error) {
+	if f.database == nil {
+		return false, fmt.Errorf("lock %s: %w", f.path, os.ErrClosed)
+	}
+	n := C.database_lock(f.database, C.int(f.fd), 1)
+	if n < 0 {
+		return false, ErrLocked
+	}
+	f.locked = true
+	return n > 0, nil
+}
+
 // Fd returns the descriptor, which the caller must not close.
 func (f *File) Fd() int { return f.fd }
 
 // Close ends the use of f.
 func (f *File) Close() error {
 	if f.database != nil {
+		if f.locked { // others may still use the descriptor
+			C.database_lock(f.database, C.int(f.fd), 0)
+		}
 		C.database_release(f.database)
 		f.database = nil
 	}
