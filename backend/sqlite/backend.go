@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -24,12 +25,18 @@ type Backend struct {
 	log     *slog.Logger
 	tracer  *tracing.Tracer // nil makes no spans
 	path    string
-	tempDir string // removed by Close when not empty
-	given   string // the path to the file before symbolic links are followed
-	lock    *os.File
+	tempDir string        // removed by Close when not empty
+	given   string        // the path to the file before symbolic links are followed
 	file    *pagesum.File // the database file, used to sync it concurrently with the writer
 	content content
 	logFile os.FileInfo // the log, nil if it could not be looked at
+
+	// lock is the lock file; once the backend is open, content's mutex guards it and lockInfo. If fileLocked is set,
+	// the database file is locked, too.
+	lock       *os.File
+	lockInfo   os.FileInfo
+	fileLocked bool
+	relocking  loglimit.Outage
 
 	before   reached // before this start
 	settings backend.Settings
@@ -246,6 +253,7 @@ func (b *Backend) Close() error {
 		b.watching.Wait()
 		b.reserve.stop()
 		b.checkpoints.stop()
+		_ = b.keepPlace() // logged
 		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
 		b.finishLog()
@@ -294,7 +302,7 @@ func (b *Backend) release() error {
 			if _, at := os.Stat(b.path); errors.Is(at, os.ErrNotExist) && b.logAt() {
 				err = b.saveLog() // beside it, no new store could begin
 			}
-			err = errors.Join(err, b.note(b.foreignOwner()))
+			err = errors.Join(err, b.note(b.foreignOwner()), b.noteAtPath())
 		case errors.Is(*broken, errOverwritten):
 			n := note{owner: b.foreignOwner()}
 			if _, _, err := b.settleLog(context.Background(), n); err != nil {

@@ -85,6 +85,9 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	b.lock = lock
+	if b.lockInfo, err = lock.Stat(); err != nil {
+		return err
+	}
 	if err := b.makeFile(); err != nil {
 		return err
 	}
@@ -202,11 +205,11 @@ func resolve(path string) (string, error) {
 // makeFile opens and locks the file and makes sure that it exists and is writable before SQLite opens it, because
 // SQLite would only report "unable to open database file". The WAL and its index inherit the mode of the file.
 func (b *Backend) makeFile() error {
-	f, _, err := lockDatabase(b.path, os.O_RDWR|os.O_CREATE)
+	f, all, err := lockDatabase(b.path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
-	b.file = f
+	b.file, b.fileLocked = f, all
 	b.file.Seal(false)
 	return nil
 }

@@ -43,7 +43,8 @@
 // # The note in the lock file
 //
 // The note has the cluster's id and a revision that the store has reached: a file of the same store at a lower revision
-// is an older copy ([Backend.Restored]).
+// is an older copy ([Backend.Restored]). Every second, a backend whose lock file is no longer at its path locks the one
+// that is there, or a new one, and copies the note to it.
 //
 // # Checksums of pages
 //

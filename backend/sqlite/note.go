@@ -54,6 +54,12 @@ func (n note) String() string {
 	return fmt.Sprint(n.owner, " ", n.file, " ", n.cluster, " ", n.revision)
 }
 
+func (n note) write(lock io.WriterAt) error {
+	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
+	_, err := lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
+	return err
+}
+
 // closedFile identifies the state of a file without a log, which changes when a program writes to it.
 func closedFile(size int64, modified time.Time) string {
 	return fmt.Sprintf("%d:%d", size, modified.UnixNano())
@@ -99,9 +105,7 @@ func (b *Backend) noteForeign() error {
 // writeNote is note with the content's mutex held. It describes the file as this process left it: another program may
 // have written to it since.
 func (b *Backend) writeNote(owner string) error {
-	n := note{owner, b.content.state, b.reached()}
-	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
-	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
+	err := note{owner, b.content.state, b.reached()}.write(b.lock)
 	if isFull(err) {
 		b.log.Warn("the disk is full; the next start cannot tell who has written the database file",
 			"path", b.path, "error", err)

@@ -43,7 +43,7 @@ func (b *Backend) watchPlace() {
 			return
 		case <-ticker.C:
 		}
-		err := b.checkPlace()
+		err := b.keepPlace()
 		switch broken := b.broken.Load(); {
 		case broken != nil && errors.Is(*broken, errLogRemoved):
 			if b.salvageLog() {
@@ -53,6 +53,14 @@ func (b *Backend) watchPlace() {
 			return
 		}
 	}
+}
+
+// keepPlace is checkPlace and keepLock. Only one goroutine at a time may call it.
+func (b *Backend) keepPlace() error {
+	if err := b.checkPlace(); err != nil {
+		return err
+	}
+	return b.keepLock()
 }
 
 // checkPlace refuses all further writes if the file or its log is not at its path.
@@ -74,7 +82,7 @@ func (b *Backend) checkPlace() error {
 	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	if errors.Is(err, errReplaced) {
 		b.file.Seal(true) // the next start, or Close, decides whether the log belongs to what is at the path
-		if err := b.noteForeign(); err != nil {
+		if err := errors.Join(b.noteForeign(), b.noteAtPath()); err != nil {
 			b.log.Warn("cannot note that the database file was replaced", "path", b.path, "error", err)
 		}
 	}

@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// errLockLost is the reason why a backend refuses writes whose lock file was removed or replaced, and which cannot lock
+// the one at its path.
+var errLockLost = fmt.Errorf("%w: the lock file of the database that this server has open was removed or replaced, and "+
+	"another server may have opened the database, so further writes are refused: stop every other server that uses "+
+	"it, then restart this one", backend.ErrUnavailable)
+
+// lockPlace returns the path of the lock file, and whether the backend's is there, as far as can be told.
+func (b *Backend) lockPlace() (path string, at bool) {
+	path = b.path + ".lock"
+	info, err := os.Stat(path)
+	if err != nil {
+		return path, !errors.Is(err, os.ErrNotExist)
+	}
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	return path, os.SameFile(info, b.lockInfo)
+}
+
+// keepLock locks the lock file at its path if that is no longer the one which the backend has locked, and writes the
+// note to it. If it cannot, the lock of the database file is enough; without that one, the backend refuses further
+// writes.
+func (b *Backend) keepLock() error {
+	path, at := b.lockPlace()
+	if at {
+		return nil
+	}
+	lock, err := lockFile(path)
+	if err == nil {
+		err = b.takeLock(lock)
+	}
+	switch {
+	case err == nil:
+		b.log.Warn("the lock file was removed or replaced; locked the one at its path", "path", path)
+		return nil
+	case b.fileLocked: // perhaps another start holds it, until it notices that lock
+		if b.relocking.Failed() {
+			b.log.Warn("the lock file was removed or replaced; cannot lock the one at its path yet", "path", path,
+				"error", err)
+		}
+		return nil
+	}
+	err = fmt.Errorf("%w: %s: %w", errLockLost, b.path, err)
+	if b.broken.CompareAndSwap(nil, &err) {
+		b.file.Seal(true)
+		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	}
+	return err
+}
+
+// takeLock makes a lock file that is locked the backend's, and copies the note.
+func (b *Backend) takeLock(lock *os.File) error {
+	info, err := lock.Stat()
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	text := make([]byte, noteLength)
+	n, err := b.lock.ReadAt(text, 0)
+	if err = ignoreEnd(err); err == nil {
+		_, err = lock.WriteAt(text[:n], 0)
+	}
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	former := b.lock
+	b.lock, b.lockInfo = lock, info
+	return former.Close()
+}
+
+// noteAtPath corrects the note in the lock file at the path if an operator has replaced that together with the database
+// file. The next start then knows an older copy by it, and whether the log belongs to the former file.
+func (b *Backend) noteAtPath() error {
+	path, at := b.lockPlace()
+	if at || missing(filepath.Dir(path)) {
+		return nil
+	}
+	lock, err := lockFile(path)
+	if errors.Is(err, backend.ErrInUse) { // too late: a server runs on it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n, err := readNote(lock)
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	switch {
+	case b.logAt():
+		n.owner = b.foreignOwner()
+	case n.owner == "", n.foreign():
+		n.owner = unknownPages
+	}
+	if n.file == "" {
+		n.file = unknownState
+	}
+	if r := b.reached(); n.cluster == 0 || n.cluster == r.cluster && n.revision < r.revision {
+		n.reached = r
+	}
+	return errors.Join(n.write(lock), lock.Close())
+}
