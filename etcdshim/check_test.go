@@ -174,6 +174,10 @@ func TestStatusError(t *testing.T) {
 		},
 		{t.Context(), store.ErrTooManyRequests, codes.ResourceExhausted, "etcdserver: too many requests"},
 		{t.Context(), store.ErrUnavailable, codes.Unavailable, "etcdserver: request timed out"},
+		{
+			t.Context(), fmt.Errorf("begin: %w", &backend.Refusal{Reason: "the file was replaced", Advice: "restart"}),
+			codes.Unavailable, "etcdserver: the file was replaced",
+		},
 		{t.Context(), backend.ErrUnknownOutcome, codes.Unavailable, "etcdserver: request timed out"},
 		{t.Context(), store.ErrClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), store.ErrWatchClosed, codes.Unavailable, "etcdserver: server stopped"},

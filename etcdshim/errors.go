@@ -102,6 +102,9 @@ func statusError(ctx context.Context, err error) error {
 			return rpctypes.ErrGRPCStopped
 		}
 	}
+	if r, ok := errors.AsType[*backend.Refusal](err); ok {
+		return status.Error(codes.Unavailable, "etcdserver: "+r.Reason)
+	}
 	for _, e := range errorTable {
 		if errors.Is(err, e.from) {
 			return e.to

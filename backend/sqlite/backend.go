@@ -208,6 +208,11 @@ func (b *Backend) writable() error {
 	if err := b.usable(); err != nil {
 		return err
 	}
+	return b.Refused()
+}
+
+// Refused implements [backend.Refusing].
+func (b *Backend) Refused() error {
 	if broken := b.broken.Load(); broken != nil {
 		return *broken
 	}

@@ -214,4 +214,7 @@ func (b *Backend) makeFile() error {
 	return nil
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend  = (*Backend)(nil)
+	_ backend.Refusing = (*Backend)(nil)
+)

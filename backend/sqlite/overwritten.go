@@ -18,9 +18,11 @@ import (
 )
 
 // errOverwritten is the reason why a backend no longer uses its file after another program has written to it.
-var errOverwritten = fmt.Errorf("%w: another program has written to the database file that this server has open (a "+
-	"copy over it, or a checkpoint by sqlite3) or has cut it off, so writes and reads of the file are refused: stop "+
-	"that program and restart, which verifies the file", backend.ErrUnavailable)
+var errOverwritten = &backend.Refusal{
+	Reason: "another program has written to the database file that this server has open (a copy over it, or a " +
+		"checkpoint by sqlite3) or has cut it off, so writes and reads of the file are refused",
+	Advice: "stop that program and restart, which verifies the file",
+}
 
 // unknownState is the state of a file that cannot be read.
 const unknownState = "unknown"

@@ -11,9 +11,11 @@ import (
 
 // errLockLost is the reason why a backend refuses writes whose lock file was removed or replaced, and which cannot lock
 // the one at its path.
-var errLockLost = fmt.Errorf("%w: the lock file of the database that this server has open was removed or replaced, and "+
-	"another server may have opened the database, so further writes are refused: stop every other server that uses "+
-	"it, then restart this one", backend.ErrUnavailable)
+var errLockLost = &backend.Refusal{
+	Reason: "the lock file of the database that this server has open was removed or replaced, and another server may " +
+		"have opened the database, so further writes are refused",
+	Advice: "stop every other server that uses the database, then restart this one",
+}
 
 // lockPlace returns the path of the lock file, and whether the backend's is there, as far as can be told.
 func (b *Backend) lockPlace() (path string, at bool) {

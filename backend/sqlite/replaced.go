@@ -13,19 +13,26 @@ import (
 const placePeriod = time.Second
 
 // errReplaced is the reason why a backend whose file is no longer at its path refuses writes.
-var errReplaced = fmt.Errorf("%w: the database file that this server has open was replaced or removed, so further "+
-	"writes are refused: save what the server holds with 'etcdctl snapshot save' if it is needed, then restart to use "+
-	"what is at the path", backend.ErrUnavailable)
+var errReplaced = &backend.Refusal{
+	Reason: "the database file that this server has open was replaced or removed, so further writes are refused",
+	Advice: "save what the server holds with 'etcdctl snapshot save' if it is needed, then restart to use what is at " +
+		"the path",
+}
 
 // errLogRemoved is the same for a backend whose write-ahead log is no longer beside its file.
-var errLogRemoved = fmt.Errorf("%w: the write-ahead log of the database that this server has open was replaced or "+
-	"removed, so further writes are refused, and its content is copied into the database file: restart when the "+
-	"server has reported that this is done", backend.ErrUnavailable)
+var errLogRemoved = &backend.Refusal{
+	Reason: "the write-ahead log of the database that this server has open was replaced or removed, so further " +
+		"writes are refused",
+	Advice: "its content is copied into the database file; restart when the server has reported that this is done",
+}
 
 // errLogLost is the reason why one whose removed log could not be copied refuses writes.
-var errLogLost = fmt.Errorf("%w: the write-ahead log of the database that this server has open was removed, and "+
-	"syncing what it held to the database file failed, so that it is lost when the server stops: save what the server "+
-	"holds with 'etcdctl snapshot save', then stop the server and restore that", backend.ErrUnavailable)
+var errLogLost = &backend.Refusal{
+	Reason: "the write-ahead log of the database that this server has open was removed, and syncing what it held to " +
+		"the database file failed, so further writes are refused",
+	Advice: "what the log held is lost when the server stops, so save what the server holds with 'etcdctl snapshot " +
+		"save', then stop the server and restore that",
+}
 
 // errLogCutOff is the same for one whose log is shorter than what was written to it.
 var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this server has open was cut off, so what "+

@@ -33,7 +33,7 @@ const (
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonVerifying is set while a start verifies a database whose server does not notice damage by itself.
 	ReasonVerifying = "Verifying"
-	// ReasonWritesStopped is set if the outcome of a commit is unknown until a restart.
+	// ReasonWritesStopped is set if writes are refused until a restart.
 	ReasonWritesStopped = "WritesStopped"
 )
 

@@ -96,7 +96,12 @@ func Writing(s *store.Store, in *conditions.Inputs, now time.Time) {
 		return
 	}
 	err := answers(s, in)
+	refused := s.Refused() // perhaps since that question
 	switch {
+	case refused != nil: // the disk need not be the cause
+		if in.Stopped == nil {
+			in.Stopped = &conditions.Fault{Reason: conditions.ReasonWritesStopped, Message: refused.Error()}
+		}
 	case err != nil:
 		in.Database = &conditions.Fault{
 			Reason:  "NoAnswer",

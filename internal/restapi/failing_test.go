@@ -21,7 +21,7 @@ type failing struct {
 func (f *failing) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
 	if n := f.after.Load(); n > 0 {
 		if n == 1 {
-			return nil, backend.Clock{}, fmt.Errorf("%w: as the test wants it", backend.ErrUnavailable)
+			return nil, backend.Clock{}, fmt.Errorf("range: %w", &backend.Refusal{Reason: "as the test wants it"})
 		}
 		f.after.Store(n - 1)
 	}

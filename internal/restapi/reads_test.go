@@ -176,7 +176,10 @@ func TestListThatIsCutOff(t *testing.T) {
 				s.write(fmt.Sprintf("p/%03d", i), value)
 			}
 			b.after.Store(1)
-			s.do("GET", "/v1/objects/p/", "").want(503, "ServiceUnavailable") // before anything was sent
+			refused := s.do("GET", "/v1/objects/p/", "").want(503, "ServiceUnavailable") // before anything was sent
+			if m := refused.status().Message; m != "as the test wants it" {
+				t.Errorf("message %q", m)
+			}
 			b.after.Store(3)
 			resp := s.open("GET", "/v1/objects/p/", "")
 			defer resp.Body.Close()

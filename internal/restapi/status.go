@@ -236,6 +236,9 @@ func (c *call) status(err error) *status {
 	if st := c.refusal(err); st != nil {
 		return st
 	}
+	if e, ok := errors.AsType[*backend.Refusal](err); ok {
+		return failure(http.StatusServiceUnavailable, reasonUnavailable, e.Reason)
+	}
 	for i := range errorTable {
 		e := &errorTable[i]
 		if !errors.Is(err, e.from) {

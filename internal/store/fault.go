@@ -44,6 +44,14 @@ func (s *Store) OutOfSpace() error {
 	return s.reserve.OutOfSpace()
 }
 
+// Refused returns why the database accepts no writes until the server is restarted, nil while it accepts them.
+func (s *Store) Refused() error {
+	if s.refusing == nil {
+		return nil
+	}
+	return s.refusing.Refused()
+}
+
 // NoSpace reports whether the disk was full.
 func (f *WriteFault) NoSpace() bool { return errors.Is(f.Err, backend.ErrNoSpace) }
 

@@ -162,6 +162,7 @@ type Store struct {
 	lessor    leaseKeeper
 	peers     peers
 	reserve   backend.Reserving // nil when the backend keeps no reserve
+	refusing  backend.Refusing  // nil when the backend never stops accepting writes
 	load      loader
 	alarms    alarms
 	auth      atomic.Pointer[auth.State]
@@ -213,6 +214,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.backend = s.corruption.guarded(b)
 	s.epoch.Store(at.clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
+	s.refusing, _ = b.(backend.Refusing)
 	s.ctx, s.cancel = context.WithCancel(auth.With(context.WithoutCancel(ctx), auth.Server))
 	s.batchCtx = backend.Urgent(withoutPermit(s.ctx)) // all other writes would wait for a batch's permit
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,9 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		return err
 	}
 	var (
-		writes       = check{"writes", func(context.Context) error { return s.Err() }}
+		writes = check{"writes", func(context.Context) error { return cmp.Or(s.Err(), s.Refused()) }}
+		// A database that only refuses writes can still be read, and a restart may lose what it holds.
+		alive        = check{"writes", func(context.Context) error { return s.Err() }}
 		serializable = check{"serializable_read", func(ctx context.Context) error { return read(ctx, true) }}
 		linearizable = check{"linearizable_read", func(ctx context.Context) error { return read(ctx, false) }}
 		corruption   = check{"data_corruption", func(context.Context) error { return alarmed(s, store.AlarmCorrupt) }}
@@ -68,7 +71,7 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		}}
 		learner = check{"non_learner", func(context.Context) error { return nil }} // there are no learners
 	)
-	live, ready, health := []check{serializable, writes}, []check{
+	live, ready, health := []check{serializable, alive}, []check{
 		serializable, linearizable, corruption, learner,
 		writes, database,
 	},
@@ -77,11 +80,11 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		// A networked database may hang, but a probe must not, and ending this process would not help. Each heartbeat
 		// is a write awaited in the background. The read check runs only under its own path.
 		database.run = func(context.Context) error { return reachable(s) }
-		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
+		live, ready, health = []check{alive}, []check{database, corruption, learner, writes}, []check{database, writes}
 	}
 	mux := http.NewServeMux()
 	m.handleCommon(mux, version, s, from)
-	m.handleChecks(mux, "livez", live, serializable, writes)
+	m.handleChecks(mux, "livez", live, serializable, alive)
 	m.handleReady(mux, ready, from, serializable, linearizable, corruption, learner, writes, database)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
 		if serializableOnly(r) {
