@@ -147,14 +147,16 @@ func (r reading) Read(p []byte) (int, error) {
 	}
 	limit := d.of.limit - got
 	if d.reserved == nil {
-		if got >= bodies.Small {
-			if err := d.reserve(); err != nil {
-				d.failed = err
-				return 0, err
-			}
-		} else {
-			limit = bodies.Small - got
+		limit = min(limit, bodies.Small-got)
+	} else {
+		limit = min(limit, d.reserved.Covers()-got)
+	}
+	for limit <= 0 {
+		if err := d.reserve(); err != nil {
+			d.failed = err
+			return 0, err
 		}
+		limit = d.reserved.Covers() - got
 	}
 	n, err := d.ReadCloser.Read(p[:min(int64(len(p)), limit)])
 	d.read += int64(n)
@@ -164,8 +166,11 @@ func (r reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve reserves memory for a document that is not small.
+// reserve reserves memory for the next part of a document that is not small.
 func (d *documents) reserve() (err error) {
+	if d.reserved != nil {
+		return d.reserved.Grow(d.ctx)
+	}
 	d.reserved, err = d.of.bodies.Reserve(d.ctx, d.of.limit, func() { d.end(bodies.ErrSlow) })
 	return err
 }

@@ -2,33 +2,29 @@
 //
 // Small bodies are always read, and so are the beginnings of others: each costs little more than its connection. Larger
 // ones share a [Budget]. Clients that send much and then nothing would fill it, so a slow body is dropped when others
-// wait for capacity.
+// wait for capacity. Clients that announce much and send little fill only the part of it that is for the beginnings.
 package bodies
 
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 const (
 	// Small is the size up to which a body needs no capacity in a budget, as most do.
 	Small = 64 << 10
-	// budgetBytes is the size of a budget, unless the largest bodies need more. The parsed form of bodies comes on top,
-	// for as long as it is in use.
+	// budgetBytes is the capacity for whole bodies, unless the largest ones need more. The parsed form of bodies comes
+	// on top, for as long as it is in use.
 	budgetBytes = 64 << 20
 	// leastBodies is how many of the largest bodies always fit.
 	leastBodies = 4
-	// waitTimeout is how long an unread body waits for others to finish.
-	waitTimeout = 3 * time.Second
-	// graceShare and stallShare are the shares of its time that a body has to arrive while others wait for its
-	// capacity, and that it may send nothing: 10 seconds and one of a minute.
-	graceShare, stallShare = 6, 60
 )
+
+// stages are for the beginnings of bodies, up to most bytes each. A body that proves longer waits for the capacity of
+// the next stage, so it never reserves much more than it has sent. Since no body waits for an earlier stage, bodies
+// cannot block each other for good.
+var stages = []struct{ most, capacity int64 }{{4 * Small, 32 << 20}, {12 * Small, 48 << 20}}
 
 var (
 	// ErrFull is returned if there is no capacity for a body and none becomes free.
@@ -39,117 +35,76 @@ var (
 
 // Budget is the memory that large bodies share.
 type Budget struct {
-	capacity *semaphore.Weighted
-	timeout  time.Duration
+	stages  []stage
+	timeout time.Duration
+}
 
-	mu       sync.Mutex
-	arriving []*Reservation
+type stage struct {
+	*pool
+	most int64 // bytes of a body
 }
 
 // Reservation is the capacity of a body that is being read.
 type Reservation struct {
 	of    *Budget
-	bytes int64
+	bytes int64 // of the whole body
 	abort func()
-	since time.Time
-
-	read    int64     // bytes, under the budget's mutex
-	last    time.Time // when some of them arrived, likewise
-	release func()
+	stage int
+	claim *claim // on the stage's pool
 }
 
 // NewBudget makes a budget for bodies of up to largest bytes, each of which has timeout to arrive.
 func NewBudget(largest int64, timeout time.Duration) *Budget {
-	return &Budget{capacity: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
+	b := &Budget{timeout: timeout}
+	for _, s := range stages {
+		b.stages = append(b.stages, stage{newPool(s.capacity, timeout), s.most})
+	}
+	b.stages = append(b.stages, stage{newPool(max(budgetBytes, leastBodies*largest), timeout), largest})
+	return b
 }
 
-// Reserve waits for capacity for a body of n bytes, which the caller then reads. If others wait and the body is slow,
-// it calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
+// Reserve waits for capacity for a body of n bytes, of which [Small] have arrived. The caller reads the others as far
+// as the reservation covers them. If others wait and the body is slow, abort is called, which must end the read.
+// Errors: [ErrFull], also when ctx ends.
 func (b *Budget) Reserve(ctx context.Context, n int64, abort func()) (*Reservation, error) {
-	if err := b.acquire(ctx, n); err != nil {
+	r := &Reservation{of: b, bytes: n, abort: abort}
+	var err error
+	if r.claim, err = b.stages[0].reserve(ctx, r.Covers(), abort); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	p := &Reservation{of: b, bytes: n, abort: abort, since: now, last: now}
-	p.release = sync.OnceFunc(func() { b.capacity.Release(n) })
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.arriving = append(b.arriving, p)
-	return p, nil
+	r.Received(Small)
+	return r, nil
 }
 
-// Received records that n bytes of the body have arrived.
-func (p *Reservation) Received(n int) {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	if n > 0 {
-		p.read, p.last = p.read+int64(n), time.Now()
+// Covers returns how many bytes of the body there is capacity for.
+func (r *Reservation) Covers() int64 {
+	if r.stage == len(r.of.stages)-1 {
+		return r.bytes
 	}
+	return min(r.bytes, r.of.stages[r.stage].most)
 }
 
-// Arrived ends the reading, whatever its result. It may be called twice.
-func (p *Reservation) Arrived() {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	p.of.arriving = slices.DeleteFunc(p.of.arriving, func(o *Reservation) bool { return o == p })
-}
-
-// Release releases the capacity. It may be called twice.
-func (p *Reservation) Release() {
-	p.Arrived()
-	p.release()
-}
-
-// due is when the body must be evicted: it sends nothing, or is behind what it takes to arrive in time. Callers hold
-// the budget's mutex.
-func (p *Reservation) due() time.Time {
-	grace, stall := p.of.timeout/graceShare, p.of.timeout/stallShare
-	expected := stall + time.Duration(float64(grace-stall)*min(1, float64(p.read)/float64(p.bytes)))
-	behind, stalled := p.since.Add(expected), p.last.Add(stall)
-	if stalled.Before(behind) {
-		return stalled
+// Grow waits for capacity for the next part of the body, after what the reservation covers has arrived. Errors:
+// [ErrFull], also when ctx ends.
+func (r *Reservation) Grow(ctx context.Context) error {
+	r.claim.arrived()
+	arrived := r.Covers()
+	r.stage++
+	next, err := r.of.stages[r.stage].reserve(ctx, r.Covers(), r.abort)
+	if err != nil {
+		return err
 	}
-	return behind
-}
-
-func (b *Budget) acquire(ctx context.Context, n int64) error {
-	if b.capacity.TryAcquire(n) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
-	defer cancel()
-	var evict func()
-	missing := n
-	evict = func() {
-		if ctx.Err() != nil {
-			return
-		}
-		var later time.Duration
-		if missing, later = b.evict(missing); later > 0 {
-			time.AfterFunc(later, evict)
-		}
-	}
-	evict()
-	if b.capacity.Acquire(ctx, n) != nil {
-		return ErrFull
-	}
+	r.claim.free()
+	r.claim = next
+	r.Received(int(arrived))
 	return nil
 }
 
-// evict ends the reading of as many bodies as make up n bytes, the most overdue first. If these are not enough, it
-// returns how many bytes are missing, and how long the next one has left.
-func (b *Budget) evict(n int64) (missing int64, later time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.arriving) > 0 && n > 0 {
-		p := slices.MinFunc(b.arriving, func(x, y *Reservation) int { return x.due().Compare(y.due()) })
-		if later := time.Until(p.due()); later > 0 {
-			return n, later
-		}
-		p.abort()
-		n -= p.bytes
-		// it frees capacity only once
-		b.arriving = slices.DeleteFunc(b.arriving, func(o *Reservation) bool { return o == p })
-	}
-	return n, 0
-}
+// Received records that n bytes of the body have arrived.
+func (r *Reservation) Received(n int) { r.claim.received(n) }
+
+// Arrived ends the reading, whatever its result. It may be called twice.
+func (r *Reservation) Arrived() { r.claim.arrived() }
+
+// Release releases the capacity. It may be called twice.
+func (r *Reservation) Release() { r.claim.free() }

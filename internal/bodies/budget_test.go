@@ -1,282 +1,98 @@
 package bodies
 
 import (
-	"context"
+	"bytes"
 	"errors"
-	"slices"
+	"io"
+	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
 
-const (
-	mib    = 1 << 20
-	minute = time.Minute
-	grace  = minute / graceShare
-	stall  = minute / stallShare
-)
+// begun is how much of a body arrives before it needs capacity of the last stage.
+var begun = stages[len(stages)-1].most
 
-// entered is a body that was admitted; cut reports whether it was aborted, and then it is gone.
-type entered struct {
-	*Reservation
-	cut bool
-}
-
-// enter admits a body, which leaves as soon as it is aborted.
-func enter(t *testing.T, b *Budget, bytes int64) *entered {
-	t.Helper()
-	e, err := tryEnter(t.Context(), b, bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-func tryEnter(ctx context.Context, b *Budget, bytes int64) (*entered, error) {
-	e := &entered{}
-	var err error
-	e.Reservation, err = b.Reserve(ctx, bytes, func() {
-		e.cut = true
-		go e.Release()
-	})
-	return e, err
-}
-
-// fill admits as many bodies as have capacity.
-func fill(t *testing.T, b *Budget, n int) (all []*entered) {
-	t.Helper()
-	for range n {
-		all = append(all, enter(t, b, mib))
-	}
-	return all
-}
-
-// serve fills the budget with bodies that have arrived.
-func serve(t *testing.T, b *Budget) []*entered {
-	t.Helper()
-	all := fill(t, b, budgetBytes/mib)
-	for _, e := range all {
-		e.Arrived()
-	}
-	return all
-}
-
-// empty checks that the budget is unused: all of it is available, and no more.
-func empty(t *testing.T, b *Budget, capacity int64) {
-	t.Helper()
-	synctest.Wait()
-	if len(b.arriving) != 0 {
-		t.Errorf("%d bodies are being read", len(b.arriving))
-	}
-	all := enter(t, b, capacity)
-	if b.capacity.TryAcquire(1) {
-		t.Error("there is more capacity than there was")
-	}
-	all.Release()
-}
-
-// cuts returns the indexes of the aborted bodies.
-func cuts(all []*entered) (n []int) {
-	synctest.Wait()
-	for i, e := range all {
-		if e.cut {
-			n = append(n, i)
-		}
-	}
-	return n
-}
+// last returns the last stage.
+func (b *Budget) last() *pool { return b.stages[len(b.stages)-1].pool }
 
 // The budget has capacity for several of the largest bodies, and is never less than the constant.
 func TestCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		empty(t, NewBudget(mib, minute), budgetBytes)
-		empty(t, NewBudget(100*mib, minute), leastBodies*100*mib)
+		empty(t, NewBudget(mib, minute).last(), budgetBytes)
+		empty(t, NewBudget(100*mib, minute).last(), leastBodies*100*mib)
 	})
 }
 
-// A body without capacity is refused after a while, unless capacity becomes free.
-func TestFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		all := serve(t, b)
-		began := time.Now()
-		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || time.Since(began) != waitTimeout {
-			t.Errorf("%v after %s", err, time.Since(began))
-		}
-		time.AfterFunc(time.Second, all[7].Release)
-		began = time.Now()
-		enter(t, b, mib).Release()
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("waited for %s", took)
-		}
-		for _, e := range all {
-			e.Release()
-			e.Release() // releasing twice has no further effect
-		}
-		if n := cuts(all); len(n) > 0 {
-			t.Errorf("%v had to give way", n)
-		}
-		empty(t, b, budgetBytes)
-	})
-}
-
-// Bodies that have had their time give way, the oldest first, and only as many as necessary.
-func TestSlowBodiesAreEvicted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
-		all[0].Arrived() // it is being served, and is not slow
-		time.Sleep(grace)
-		began := time.Now()
-		young := enter(t, b, 2*mib)
-		if n := cuts(all); !slices.Equal(n, []int{1, 2}) || time.Since(began) != 0 {
-			t.Errorf("%v gave way after %s", n, time.Since(began))
-		}
-		for _, e := range all[3:] {
-			e.Arrived()
-		}
-		began = time.Now()
-		enter(t, b, mib).Release()
-		if took := time.Since(began); took != stall || !young.cut {
-			t.Errorf("capacity after %s; the one that had time left was cut: %v", took, young.cut)
-		}
-		for _, e := range all {
-			e.Release()
-		}
-		empty(t, b, budgetBytes)
-	})
-}
-
-// A body that is slow to leave after an abort frees capacity for only one other.
-func TestIsEvictedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		aborts := make([]int, budgetBytes/mib)
-		for i := range aborts {
-			if _, err := b.Reserve(t.Context(), mib, func() { aborts[i]++ }); err != nil {
-				t.Fatal(err)
+// Bodies that announce much and then send little do not delay others, as many as connect again and again.
+func TestBodiesThatStopEarly(t *testing.T) {
+	const stuck, announced = 90, 6 * mib
+	for _, sent := range []int{Small + 1, 2 * Small} {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBudget(announced, minute)
+			var all sync.WaitGroup
+			var writers []*io.PipeWriter
+			for range stuck {
+				from, to := io.Pipe()
+				writers = append(writers, to)
+				all.Go(func() {
+					abort := func() { _ = from.CloseWithError(errors.New("aborted")) }
+					body, _ := b.Read(t.Context(), from, announced, announced, abort)
+					body.Release()
+				})
+				_, _ = to.Write(make([]byte, sent))
 			}
-		}
-		time.Sleep(grace)
-		for range 3 {
-			if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) {
-				t.Error(err)
-			}
-		}
-		if !slices.Equal(aborts[:4], []int{1, 1, 1, 0}) {
-			t.Errorf("the oldest were aborted %v times", aborts[:4])
-		}
-	})
-}
-
-// Bodies that arrive in time keep their capacity to the end of their time; one that sends nothing, or too little, does
-// not.
-func TestOverdueIsEvicted(t *testing.T) {
-	const tick = stall / 4
-	for name, c := range map[string]struct {
-		sends func(at time.Duration) int
-		want  time.Duration
-	}{
-		"nothing":          {func(time.Duration) int { return 0 }, stall},
-		"a byte at a time": {func(time.Duration) int { return 1 }, stall + tick},
-		"all but a byte at once": {func(at time.Duration) int {
-			if at == tick {
-				return mib - 1
-			}
-			return 0
-		}, stall + tick},
-		"all in time": {func(time.Duration) int { return int(mib * tick / grace) }, grace},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := NewBudget(mib, minute)
-				all := serve(t, b)
-				all[0].Release()
-				one := enter(t, b, mib)
+			synctest.Wait()
+			for _, size := range []int64{3 * Small, mib, 2 * mib, announced} {
 				began := time.Now()
-				for !one.cut {
-					time.Sleep(tick)
-					one.Received(c.sends(time.Since(began)))
-					ctx, cancel := context.WithCancel(t.Context())
-					waiting := make(chan struct{})
-					go func() {
-						defer close(waiting)
-						if e, err := tryEnter(ctx, b, mib); err == nil {
-							e.Release()
-						}
-					}()
-					synctest.Wait()
-					cancel()
-					<-waiting
-					synctest.Wait()
+				body, err := b.Read(t.Context(), bytes.NewReader(make([]byte, size)), size, announced, never(t))
+				if err != nil || int64(len(body.Bytes)) != size || time.Since(began) != 0 {
+					t.Errorf("%d bytes: %v after %s", size, err, time.Since(began))
 				}
-				if took := time.Since(began); took != c.want {
-					t.Errorf("gave way after %s, want %s", took, c.want)
-				}
-			})
+				body.Release()
+			}
+			for _, to := range writers {
+				_ = to.Close()
+			}
+			all.Wait()
+			checkStages(t, b)
 		})
 	}
 }
 
-// A body that waits for another one to be due is admitted when it is, also if that changes meanwhile.
-func TestDueMeanwhile(t *testing.T) {
+// Each stage ends with the body: what was reserved for it is free, whatever stage it has reached.
+func TestStagesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		all := serve(t, b)
-		all[0].Release()
-		one := enter(t, b, mib)
-		time.AfterFunc(stall/2, func() { one.Received(mib / 2) })
-		began := time.Now()
-		enter(t, b, mib).Release()
-		if took := time.Since(began); took != stall+stall/2 || !one.cut {
-			t.Errorf("admitted after %s", took)
-		}
-	})
-}
-
-// Waiting bodies are admitted in the order of their arrival, whatever their size.
-func TestOrderOfWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
-		var order []int64
-		for _, bytes := range []int64{3 * mib, mib, 2 * mib} {
-			go func() {
-				if _, err := tryEnter(t.Context(), b, bytes); err != nil {
-					t.Error(err)
+		b := NewBudget(2*begun, minute)
+		for _, size := range []int64{Small + 1, stages[0].most, stages[0].most + 1, begun, begun + 1, 2 * begun} {
+			for _, length := range []int64{size, -1} {
+				for _, whole := range []bool{true, false} {
+					text := bytes.Repeat([]byte("x"), int(size))
+					var from io.Reader = bytes.NewReader(text)
+					if !whole {
+						from = io.MultiReader(bytes.NewReader(text[1:]), iotest.ErrReader(io.ErrUnexpectedEOF))
+					}
+					body, err := b.Read(t.Context(), from, length, 2*begun, never(t))
+					if (err == nil) != whole || whole && !bytes.Equal(body.Bytes, text) {
+						t.Errorf("%d bytes announced as %d: %v", size, length, err)
+					}
+					body.Release()
 				}
-				order = append(order, bytes/mib)
-			}()
-			synctest.Wait()
-		}
-		for i, want := range [][]int64{nil, nil, {3}, {3, 1}, {3, 1}, {3, 1, 2}} {
-			all[i].Release()
-			synctest.Wait()
-			if !slices.Equal(order, want) {
-				t.Fatalf("after %d were released %v are in, want %v", i+1, order, want)
 			}
 		}
+		checkStages(t, b)
 	})
 }
 
-// A body that stops waiting leaves the queue without a trace.
-func TestWaitingEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib, minute)
-		all := serve(t, b)
-		ctx, leave := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, leave)
-		began := time.Now()
-		if _, err := tryEnter(ctx, b, 2*mib); !errors.Is(err, ErrFull) || time.Since(began) != time.Second {
-			t.Errorf("%v after %s", err, time.Since(began))
+// checkStages checks that no stage is in use.
+func checkStages(t *testing.T, b *Budget) {
+	t.Helper()
+	for i, s := range b.stages {
+		capacity := int64(budgetBytes)
+		if i < len(stages) {
+			capacity = stages[i].capacity
 		}
-		time.Sleep(grace) // no body waits for which others would have to give way
-		if n := cuts(all); len(n) > 0 {
-			t.Errorf("%v gave way without need", n)
-		}
-		for _, e := range all {
-			e.Release()
-		}
-		empty(t, b, budgetBytes)
-	})
+		empty(t, s.pool, capacity)
+	}
 }

@@ -73,9 +73,24 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 		}
 		body.release = reserved.Release
 		defer reserved.Arrived()
-		timer.Reset(b.timeout) // the client did not cause the wait for capacity
-		reserved.Received(Small)
+		deadline := time.Now().Add(b.timeout) // the client did not cause the wait for capacity
+		timer.Reset(b.timeout)
 		from = &reported{from, reserved}
+		for most := reserved.Covers(); most < length; most = reserved.Covers() {
+			buf.Grow(int(most) - buf.Len() + bytes.MinRead)
+			switch _, err := io.CopyN(&buf, from, most-int64(buf.Len())); {
+			case errors.Is(err, io.EOF):
+				return buf.Bytes(), nil
+			case err != nil:
+				return nil, err
+			}
+			began := time.Now()
+			if err := reserved.Grow(ctx); err != nil {
+				return nil, err
+			}
+			deadline = deadline.Add(time.Since(began))
+			timer.Reset(time.Until(deadline))
+		}
 	}
 	buf.Grow(int(length) - buf.Len() + bytes.MinRead)
 	_, err := buf.ReadFrom(from)

@@ -46,7 +46,7 @@ func TestSizes(t *testing.T) {
 				}
 			}
 		}
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
 
@@ -77,13 +77,13 @@ func TestBodiesInUse(t *testing.T) {
 			all = append(all, body)
 		}
 		time.Sleep(2 * minute)
-		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) {
+		if _, err := tryEnter(t.Context(), b.last(), mib); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
 		for _, body := range all {
 			body.Release()
 		}
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
 
@@ -101,15 +101,15 @@ func TestBrokenBodies(t *testing.T) {
 				}
 			}
 		}
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
 
-// Small bodies are read even without capacity, also if only their end shows that they are small; others wait.
-func TestSmallBodiesReserveNothing(t *testing.T) {
+// Bodies that are not very large are read even without capacity for those, also if only their end shows it.
+func TestSmallBodiesReserveLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := serve(t, b)
+		all := serve(t, b.last())
 		for _, c := range []struct {
 			size, length int64
 			want         error
@@ -118,8 +118,9 @@ func TestSmallBodiesReserveNothing(t *testing.T) {
 			{10, -1, nil},
 			{Small, Small, nil},
 			{Small - 1, -1, nil},
-			{Small + 1, Small + 1, ErrFull},
-			{Small + 1, -1, ErrFull},
+			{begun, begun, nil},
+			{begun + 1, begun + 1, ErrFull},
+			{begun + 1, -1, ErrFull},
 		} {
 			began := time.Now()
 			from := bytes.NewReader(make([]byte, c.size))
@@ -130,9 +131,9 @@ func TestSmallBodiesReserveNothing(t *testing.T) {
 			body.Release()
 		}
 		for _, e := range all {
-			e.Release()
+			e.free()
 		}
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
 
@@ -153,25 +154,25 @@ func TestChunkedBodiesReserveTheLimit(t *testing.T) {
 				}
 				read <- body
 			}()
-			_, _ = to.Write(make([]byte, Small))
+			_, _ = to.Write(make([]byte, begun))
 		}
 		synctest.Wait()
-		if b.capacity.TryAcquire(1) {
+		if b.last().capacity.TryAcquire(1) {
 			t.Error("there is capacity beside as many of the longest as fit")
 		}
 		_ = writers[0].Close()
 		body := <-read
-		if b.capacity.TryAcquire(1) {
+		if b.last().capacity.TryAcquire(1) {
 			t.Error("the capacity is free before the body is released")
 		}
 		body.Release()
 		body.Release()
-		enter(t, b, limit).Release()
+		enter(t, b.last(), limit).free()
 		for _, w := range writers[1:] {
 			_ = w.Close()
 			(<-read).Release()
 		}
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
 
@@ -201,16 +202,16 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 					slow <- err
 				}()
 				if c.length != 10 {
-					_, _ = to.Write(make([]byte, Small+1)) // otherwise it reserves nothing
+					_, _ = to.Write(make([]byte, begun+1)) // otherwise it reserves little
 				}
 				synctest.Wait()
 				if c.others {
 					if c.length != 10 {
-						for _, e := range fill(t, b, budgetBytes/mib-1) {
-							e.Arrived()
+						for _, e := range fill(t, b.last(), budgetBytes/mib-1) {
+							e.arrived()
 						}
 					}
-					time.AfterFunc(stall/2, func() { _, _ = tryEnter(t.Context(), b, mib) })
+					time.AfterFunc(stall/2, func() { _, _ = tryEnter(t.Context(), b.last(), mib) })
 				}
 				if err := <-slow; !errors.Is(err, ErrSlow) || time.Since(began) != c.want {
 					t.Errorf("%v after %s", err, time.Since(began))
@@ -225,16 +226,16 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 func TestWaitingIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := serve(t, b)
+		all := serve(t, b.last())
 		from, to := io.Pipe()
 		done := make(chan error)
 		go func() {
 			_, err := b.Read(t.Context(), from, mib, mib, never(t))
 			done <- err
 		}()
-		_, _ = to.Write(make([]byte, Small))
+		_, _ = to.Write(make([]byte, begun))
 		time.Sleep(waitTimeout - time.Millisecond)
-		all[0].Release()
+		all[0].free()
 		time.Sleep(minute - time.Millisecond)
 		_ = to.Close()
 		if err := <-done; err != nil {
@@ -266,6 +267,6 @@ func TestAnnouncedBodiesReserveNothing(t *testing.T) {
 		}
 		body.Release()
 		idle.Wait()
-		empty(t, b, budgetBytes)
+		empty(t, b.last(), budgetBytes)
 	})
 }
