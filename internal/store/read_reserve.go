@@ -86,8 +86,8 @@ func (r *reservation) retry(ctx context.Context, err error) error {
 		r.rows = 0
 	}
 	r.recount(rowsCounted{})
-	r.waited = e.bytes
-	r.account, err = r.of.reserve(ctx, e.bytes)
+	r.waited = max(e.bytes, 2*r.waited)
+	r.account, err = r.of.reserve(ctx, r.waited)
 	return err
 }
 
@@ -117,11 +117,12 @@ func (s *Store) reserveRead(ctx context.Context, rows int, bound int64) error {
 }
 
 // grow makes the account one of so many bytes. Unless it must, it fails if there is no memory for them. A write that
-// fetches little, such as the previous value of its key, need not wait for clients that receive their results slowly.
+// fetches a value or two, such as the previous one of its key, need not wait for clients that receive their results
+// slowly.
 func (r *reservation) grow(bytes int64, must bool) error {
 	bytes = max(bytes, r.least)
 	spare := int64(0)
-	if r.write && bytes <= largestRow {
+	if r.write && bytes <= 2*largestRow*r.copies {
 		spare = r.of.limit / 4
 	}
 	r.mu.Lock()
@@ -157,8 +158,8 @@ func (q *admission) tryReserve(ctx context.Context, bytes, spare int64) *Account
 }
 
 // read corrects the account after the read got rows, of which the fetched ones have so many bytes. If all its rows will
-// need more than there is, it must start over. One that has waited must so only if it needs more than twice what it
-// waited for, so it starts over a few times at most.
+// need more than there is, it must start over. One that has waited does so only if it needs a quarter more than it
+// waited for; then it waits for at least twice as much, so it starts over a few times at most.
 func (r *reservation) read(rows int, bytes int64) error {
 	if r == nil {
 		return nil
@@ -168,8 +169,12 @@ func (r *reservation) read(rows int, bytes int64) error {
 	if r.bytes == 0 {
 		return nil
 	}
-	need := r.copies * (r.bytes + int64(float64(r.bytes)/float64(r.seen)*float64(max(0, r.rows-r.seen))))
-	return r.grow(need, r.settled || need <= 2*r.waited)
+	rest := int64(float64(r.bytes) / float64(r.seen) * float64(max(0, r.rows-r.seen)))
+	if r.whole { // the rows of other parts may be much smaller
+		rest = min(rest, max(r.bytes, r.of.limit/8))
+	}
+	need := r.copies * (r.bytes + rest)
+	return r.grow(max(need, r.waited), r.settled || need <= r.waited+r.waited/4)
 }
 
 // rowsCounted is what a reservation has counted.

@@ -26,11 +26,10 @@ func TestTransactionsReserveWhatTheyFetch(t *testing.T) {
 		return Op{Range: &r}
 	}
 	write := Op{Put: &PutRequest{Key: []byte("written")}}
-	var gets, puts []Op
+	var gets []Op
 	for i := range rows {
 		key := fmt.Appendf(nil, "k%06d", i)
 		gets = append(gets, Op{Range: &RangeRequest{Key: key}})
-		puts = append(puts, Op{Put: &PutRequest{Key: key, PrevKV: true, IgnoreValue: true}})
 	}
 	half := list(RangeRequest{Limit: longRead / 2})
 	for name, ops := range map[string][]Op{
@@ -39,7 +38,7 @@ func TestTransactionsReserveWhatTheyFetch(t *testing.T) {
 		"older revision":            {list(RangeRequest{Revision: old})},
 		"older revision in a write": {list(RangeRequest{Revision: old}), write},
 		"gets":                      gets, "gets in a write": append(slices.Clone(gets), write),
-		"sorted": {list(RangeRequest{Target: SortMod})}, "puts": puts,
+		"sorted": {list(RangeRequest{Target: SortMod})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
@@ -123,20 +122,22 @@ func TestCopiesAreReserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	permits := map[string]*Permit{"range": res.Permit}
-	for name, ops := range map[string][]Op{
-		"transaction": {{Range: req}}, "write": {{Range: req}, {Put: &PutRequest{Key: []byte("other")}}},
-	} {
+	permits := []*Permit{res.Permit}
+	var puts []Op
+	for i := range 10 {
+		puts = append(puts, Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%06d", i), PrevKV: true}})
+	}
+	for _, ops := range [][]Op{{{Range: req}}, {{Range: req}, {Put: &PutRequest{Key: []byte("other")}}}, puts} {
 		res, err := s.Txn(within(t), &Txn{Success: ops, KeepPermit: true, Copies: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
-		permits[name] = res.Permit
 		res.Permit.pass() // as if its time is over
+		permits = append(permits, res.Permit)
 	}
-	for name, permit := range permits {
+	for i, permit := range permits {
 		if n, want := permit.result.Bytes(), 3*sizeOf(res.Rows); n != want {
-			t.Errorf("%s: %d bytes are reserved, want %d", name, n, want)
+			t.Errorf("result %d: %d bytes are reserved, want %d", i, n, want)
 		}
 		permit.End()
 	}
@@ -149,9 +150,13 @@ func TestSmallFetchesOfWritesDoNotWait(t *testing.T) {
 	eventually(t, "the index is complete", s.index.Complete)
 	slow := s.Charge(within(t), DefaultResultBytes)
 	defer slow.Release(DefaultResultBytes)
-	res, err := s.Put(within(t), &PutRequest{Key: []byte("k000000"), PrevKV: true})
-	if err != nil || len(res.Prev.Value) != 1000 {
-		t.Errorf("a put returns %+v, %v", res, err)
+	get := []Op{{Put: &PutRequest{Key: []byte("k000000"), PrevKV: true}}}
+	for _, copies := range []int64{1, 5} {
+		res, err := s.Txn(within(t), &Txn{Success: get, Copies: copies})
+		if err != nil || res.Results[0].Put.Prev == nil {
+			t.Errorf("a put with %d copies returns %+v, %v", copies, res, err)
+		}
+		many(t, s, 10, 10, 1000) // its value is not in memory
 	}
 	if n := reserved(s); n != DefaultResultBytes {
 		t.Errorf("%d bytes are reserved after the put", n)
@@ -167,5 +172,34 @@ func TestSmallFetchesOfWritesDoNotWait(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a put without any memory returns %v", err)
+	}
+}
+
+// The size of a large value says little about those of a transaction's other operations.
+func TestLargeValueBesideManySmallOnes(t *testing.T) {
+	const large = 1 << 20
+	var most int64
+	f := &faults{Backend: openSQLite(t)}
+	s := openStore(t, f, Config{CacheBytes: 1})
+	many(t, s, 2*longRead, 2*longRead, 1)
+	put(t, s, "large", string(make([]byte, large)))
+	put(t, s, "last", "")
+	eventually(t, "the index is complete", s.index.Complete)
+	f.beforeRows = func(context.Context, []backend.RowID) error {
+		most = max(most, reserved(s))
+		return nil
+	}
+	ops := []Op{
+		{Range: &RangeRequest{Key: []byte("large")}},
+		{Range: &RangeRequest{Key: []byte("k"), End: []byte("l")}},
+	}
+	for _, ops := range [][]Op{ops, append(ops, Op{Put: &PutRequest{Key: []byte("other")}})} {
+		most = 0
+		if _, err := s.Txn(within(t), &Txn{Success: ops}); err != nil {
+			t.Fatal(err)
+		}
+		if most < large || most > DefaultResultBytes/4 {
+			t.Errorf("%d bytes are reserved at most", most)
+		}
 	}
 }
