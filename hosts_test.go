@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -150,7 +151,7 @@ func TestHostsOfBrowsersOnWildcards(t *testing.T) {
 				url = "http://127.0.0.1" + url[strings.LastIndex(url, ":"):]
 				for _, header := range []string{
 					"Origin: http://evil.example", "Origin: http://evil.example\r\nUpgrade: websocket",
-					"Sec-Fetch-Site: same-origin", "Accept-Language: en", "User-Agent: Mozilla/5.0",
+					"Sec-Fetch-Site: same-origin", "Accept-Language: en",
 				} {
 					if code := askAs(t, url, path, "evil.example", header); code != c.want {
 						t.Errorf("%s%s with %q: %d, want %d", url, path, header, code, c.want)
@@ -159,10 +160,17 @@ func TestHostsOfBrowsersOnWildcards(t *testing.T) {
 				if code := askAs(t, url, path, "evil.example", "User-Agent: curl/8"); code != http.StatusOK {
 					t.Errorf("%s%s by another program: %d", url, path, code)
 				}
-				if host := strings.TrimPrefix(url, "http://"); c.whitelist == nil {
-					if code := askAs(t, url, path, host, "Origin: "+url); code != http.StatusOK {
-						t.Errorf("%s%s by the server's own page: %d", url, path, code)
-					}
+				if c.whitelist != nil {
+					continue
+				}
+				if machine, err := os.Hostname(); err != nil {
+					t.Error(err)
+				} else if code := askAs(t, url, path, machine, "Accept-Language: *"); code != http.StatusOK {
+					t.Errorf("%s%s under the machine's name: %d", url, path, code)
+				}
+				host := strings.TrimPrefix(url, "http://")
+				if code := askAs(t, url, path, host, "Origin: "+url); code != http.StatusOK {
+					t.Errorf("%s%s by the server's own page: %d", url, path, code)
 				}
 			}
 		})

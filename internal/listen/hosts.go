@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,11 +23,12 @@ type Hosts struct {
 
 	// whitelist and advertised are normalized by hostname.
 	whitelist  []string // "*": all; empty: over the loopback interface, those that no attacker can own
-	advertised []string // host names in the advertised client URLs
+	advertised []string // host names in the advertised client URLs, and the machine's
 	next       http.Handler
 }
 
-// NewHosts guards next with the configured hosts and those in the advertised URLs.
+// NewHosts guards next with the configured hosts, those in the advertised URLs, and the name of the machine, which no
+// attacker can own either.
 func NewHosts(whitelist, advertised []string, next http.Handler) *Hosts {
 	h := &Hosts{next: next}
 	for _, name := range whitelist {
@@ -36,6 +38,9 @@ func NewHosts(whitelist, advertised []string, next http.Handler) *Hosts {
 		if u, err := url.Parse(strings.TrimSpace(raw)); err == nil {
 			h.advertised = append(h.advertised, hostname(u.Host))
 		}
+	}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		h.advertised = append(h.advertised, hostname(name))
 	}
 	return h
 }
@@ -132,13 +137,12 @@ func bound(r *http.Request) bool {
 func rebindable(r *http.Request) bool { return bound(r) || onLoopback(r) && byBrowser(r) }
 
 // byBrowser reports whether a browser may have sent a request. A page's request to its own origin has no Origin if it
-// only reads, and no Sec-Fetch headers under a name without TLS. Pages can change the User-Agent in some browsers, but
-// cannot leave Accept-Language out.
+// only reads, and no Sec-Fetch headers under a name without TLS. But pages cannot leave Accept-Language out.
 func byBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {
 			return true
 		}
 	}
-	return strings.HasPrefix(r.UserAgent(), "Mozilla/")
+	return false
 }
