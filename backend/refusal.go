@@ -17,6 +17,7 @@ func (r *Refusal) Unwrap() error { return ErrUnavailable }
 
 // Refusing is a [Backend] that may stop accepting writes.
 type Refusing interface {
-	// Refused returns why it accepts no writes until it is opened again, nil while it accepts them.
+	// Refused returns an error with the [Refusal] of writes, nil while there is none. If a restart would repair the
+	// cause, there is none either: the next write fails and ends the process.
 	Refused() error
 }

@@ -208,13 +208,18 @@ func (b *Backend) writable() error {
 	if err := b.usable(); err != nil {
 		return err
 	}
-	return b.Refused()
+	if broken := b.broken.Load(); broken != nil {
+		return *broken
+	}
+	return nil
 }
 
 // Refused implements [backend.Refusing].
 func (b *Backend) Refused() error {
 	if broken := b.broken.Load(); broken != nil {
-		return *broken
+		if _, ok := errors.AsType[*backend.Refusal](*broken); ok {
+			return *broken
+		}
 	}
 	return nil
 }

@@ -195,6 +195,9 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 		!strings.Contains(err.Error(), "restart") {
 		t.Errorf("begin: %v", err)
 	}
+	if err := b.Refused(); err != nil { // a restart repairs it
+		t.Errorf("Refused: %v", err)
+	}
 	if _, err := b.Purge(ctx, 1, math.MaxInt64); !errors.Is(err, backend.ErrUnknownOutcome) {
 		t.Errorf("purge: %v", err)
 	}

@@ -30,8 +30,8 @@ func (b *Backend) lockPlace() (path string, at bool) {
 }
 
 // keepLock locks the lock file at its path if that is no longer the one which the backend has locked, and writes the
-// note to it. If it cannot, the lock of the database file is enough; without that one, the backend refuses further
-// writes.
+// note to it. If another process has locked it, the lock of the database file is enough; without that one, the backend
+// refuses further writes.
 func (b *Backend) keepLock() error {
 	path, at := b.lockPlace()
 	if at {
@@ -43,9 +43,10 @@ func (b *Backend) keepLock() error {
 	}
 	switch {
 	case err == nil:
+		b.relocking.Worked()
 		b.log.Warn("the lock file was removed or replaced; locked the one at its path", "path", path)
 		return nil
-	case b.fileLocked: // perhaps another start holds it, until it notices that lock
+	case b.fileLocked, !errors.Is(err, backend.ErrInUse): // perhaps another start holds it until it notices that lock
 		if b.relocking.Failed() {
 			b.log.Warn("the lock file was removed or replaced; cannot lock the one at its path yet", "path", path,
 				"error", err)
@@ -73,7 +74,7 @@ func (b *Backend) takeLock(lock *os.File) error {
 	if err = ignoreEnd(err); err == nil {
 		_, err = lock.WriteAt(text[:n], 0)
 	}
-	if err != nil {
+	if err != nil && !isFull(err) {
 		return errors.Join(err, lock.Close())
 	}
 	former := b.lock
@@ -104,7 +105,7 @@ func (b *Backend) noteAtPath() error {
 	switch {
 	case b.logAt():
 		n.owner = b.foreignOwner()
-	case n.owner == "", n.foreign():
+	case n.owner == "", n.owner == b.foreignOwner():
 		n.owner = unknownPages
 	}
 	if n.file == "" {
