@@ -256,8 +256,8 @@ func (c *Config) file() (string, error) {
 		{setting.Name("DatastoreMaxConns"), c.DatastoreMaxConns != 0},
 	} {
 		if f.set {
-			return "", fmt.Errorf("%w: %s is for Postgres, but %s names a SQLite database", ErrConfig, f.name,
-				setting.Name("Datastore"))
+			return "", fmt.Errorf("%w: %s is for Postgres, but %s does not name a Postgres database", ErrConfig,
+				f.name, setting.Name("Datastore"))
 		}
 	}
 	return path, nil

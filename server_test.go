@@ -97,7 +97,7 @@ func TestSenselessValues(t *testing.T) {
 		{sqlstore.Config{AutoTLSYears: -1}, "Config.AutoTLSYears|at least 0"},
 		{sqlstore.Config{AutoTLSYears: 1001}, "Config.AutoTLSYears is 1001|at most 1000"},
 		{sqlstore.Config{DatastoreMaxConns: 3}, "Config.DatastoreMaxConns is 3|at least 4"},
-		{sqlstore.Config{DatastoreMaxConns: 8}, "Config.DatastoreMaxConns is for Postgres|names a SQLite database"},
+		{sqlstore.Config{DatastoreMaxConns: 8}, "Config.DatastoreMaxConns is for Postgres|does not name a Postgres"},
 		{
 			sqlstore.Config{TLS: sqlstore.TLSFiles{
 				MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
