@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/schema"
 )
 
@@ -287,8 +288,8 @@ func TestOpenByLink(t *testing.T) {
 
 // A database stays in use without its lock file, and under another name.
 func TestInUseWithoutLockFile(t *testing.T) {
-	const variable = "SQLSTORE_TEST_OPEN"
-	if path := os.Getenv(variable); path != "" { // another process
+	const role = "open in use"
+	if path, ok := env.IsChild(role); ok {
 		b, err := Open(context.Background(), Config{Path: path})
 		if !errors.Is(err, backend.ErrInUse) {
 			t.Fatalf("opened %v, %v", b, err)
@@ -308,7 +309,7 @@ func TestInUseWithoutLockFile(t *testing.T) {
 	wantOpenError(t, path, backend.ErrInUse, "")
 	for _, p := range []string{path, link} {
 		other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		other.Env = append(os.Environ(), variable+"="+p)
+		other.Env = append(os.Environ(), env.AsChild(role, p))
 		if out, err := other.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", p, err, out)
 		}
