@@ -1,6 +1,8 @@
 package listen_test
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -50,3 +52,40 @@ func TestAdviceOnOrigins(t *testing.T) {
 		}
 	}
 }
+
+// A listener on all interfaces is guarded only where a connection arrives over the loopback interface. Pages of all
+// origins may use it under an address that other machines reach.
+func TestAddressThatAConnectionArrivesAt(t *testing.T) {
+	served := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	guard := listen.NewHosts(nil, nil, &listen.Origins{Next: served})
+	for _, c := range []struct {
+		address string
+		host    string
+		want    int
+	}{
+		{"192.0.2.1", "etcd.example", http.StatusOK},
+		{"2001:db8::1", "etcd.example", http.StatusOK},
+		{"127.0.0.1", "etcd.example", http.StatusMisdirectedRequest},
+		{"127.0.0.1", "localhost", http.StatusForbidden},
+		{"::1", "localhost", http.StatusForbidden},
+		{"::ffff:127.0.0.1", "localhost", http.StatusForbidden},
+	} {
+		for _, upgrade := range []string{"", "websocket"} {
+			at := &net.TCPAddr{IP: net.ParseIP(c.address), Port: 2379}
+			ctx := context.WithValue(listen.WithLoopback(wildcard{}), http.LocalAddrContextKey, at)
+			r, w := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v3/kv/put", nil), httptest.NewRecorder()
+			r.Host = c.host
+			r.Header.Set("Origin", "http://evil.example")
+			r.Header.Set("Upgrade", upgrade)
+			guard.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%q at %s, upgrade %q: %d, want %d", c.host, c.address, upgrade, w.Code, c.want)
+			}
+		}
+	}
+}
+
+// wildcard is a listener on all interfaces.
+type wildcard struct{ net.Listener }
+
+func (wildcard) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv6zero, Port: 2379} }
