@@ -263,7 +263,7 @@ func (b *Backend) Close() error {
 		b.watching.Wait()
 		b.reserve.stop()
 		b.checkpoints.stop()
-		_ = b.keepPlace() // logged
+		_ = b.checkPaths() // logged
 		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
 		b.finishLog()

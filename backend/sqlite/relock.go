@@ -17,8 +17,9 @@ var errLockLost = &backend.Refusal{
 	Advice: "stop every other server that uses the database, then restart this one",
 }
 
-// lockPlace returns the path of the lock file, and whether the backend's is there, as far as can be told.
-func (b *Backend) lockPlace() (path string, at bool) {
+// lockAtPath returns the path of the lock file, and whether the file there is the backend's. If it cannot be examined,
+// the answer is yes.
+func (b *Backend) lockAtPath() (path string, at bool) {
 	path = b.path + ".lock"
 	info, err := os.Stat(path)
 	if err != nil {
@@ -29,17 +30,17 @@ func (b *Backend) lockPlace() (path string, at bool) {
 	return path, os.SameFile(info, b.lockInfo)
 }
 
-// keepLock locks the lock file at its path if that is no longer the one which the backend has locked, and writes the
-// note to it. If another process has locked it, the lock of the database file is enough; without that one, the backend
-// refuses further writes.
-func (b *Backend) keepLock() error {
-	path, at := b.lockPlace()
+// relock handles a lock file that was removed or replaced: it locks the file that is now at the path, or a new one, and
+// copies the note. If another process holds that lock, the lock on the database file protects this one. Without that,
+// the backend refuses further writes.
+func (b *Backend) relock() error {
+	path, at := b.lockAtPath()
 	if at {
 		return nil
 	}
 	lock, err := lockFile(path)
 	if err == nil {
-		err = b.takeLock(lock)
+		err = b.adoptLock(lock)
 	}
 	switch {
 	case err == nil:
@@ -61,8 +62,8 @@ func (b *Backend) keepLock() error {
 	return err
 }
 
-// takeLock makes a lock file that is locked the backend's, and copies the note.
-func (b *Backend) takeLock(lock *os.File) error {
+// adoptLock replaces the backend's lock file with one that is locked, and copies the note to it.
+func (b *Backend) adoptLock(lock *os.File) error {
 	info, err := lock.Stat()
 	if err != nil {
 		return errors.Join(err, lock.Close())
@@ -85,7 +86,7 @@ func (b *Backend) takeLock(lock *os.File) error {
 // noteAtPath corrects the note in the lock file at the path if an operator has replaced that together with the database
 // file. The next start then knows an older copy by it, and whether the log belongs to the former file.
 func (b *Backend) noteAtPath() error {
-	path, at := b.lockPlace()
+	path, at := b.lockAtPath()
 	if at || missing(filepath.Dir(path)) {
 		return nil
 	}

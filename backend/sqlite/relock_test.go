@@ -14,7 +14,7 @@ import (
 func awaitLock(t *testing.T, b *Backend) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; {
-		if _, at := b.lockPlace(); at {
+		if _, at := b.lockAtPath(); at {
 			return
 		}
 	}
@@ -58,7 +58,7 @@ func TestLockFileOfAnother(t *testing.T) {
 	b := openTest(t, Config{Path: path})
 	writeKeys(t, b, "a")
 	other, err := lockFile(path + ".other")
-	if err := errors.Join(err, os.Rename(path+".other", path+".lock"), b.keepLock(), write(b, "b", nil)); err != nil {
+	if err := errors.Join(err, os.Rename(path+".other", path+".lock"), b.relock(), write(b, "b", nil)); err != nil {
 		t.Fatal(err)
 	}
 	acknowledged := revision(t, b)

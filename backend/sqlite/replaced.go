@@ -50,7 +50,7 @@ func (b *Backend) watchPlace() {
 			return
 		case <-ticker.C:
 		}
-		err := b.keepPlace()
+		err := b.checkPaths()
 		switch broken := b.broken.Load(); {
 		case broken != nil && errors.Is(*broken, errLogRemoved):
 			if b.salvageLog() {
@@ -62,12 +62,12 @@ func (b *Backend) watchPlace() {
 	}
 }
 
-// keepPlace is checkPlace and keepLock. Only one goroutine at a time may call it.
-func (b *Backend) keepPlace() error {
+// checkPaths is checkPlace and relock. Only one goroutine at a time may call it.
+func (b *Backend) checkPaths() error {
 	if err := b.checkPlace(); err != nil {
 		return err
 	}
-	return b.keepLock()
+	return b.relock()
 }
 
 // checkPlace refuses all further writes if the file or its log is not at its path.
