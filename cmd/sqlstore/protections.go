@@ -21,8 +21,9 @@ var protections = []struct{ flag, needs string }{
 const emptyProtectionsMessage = "empty values count as not set, so these protections are off: give each a value, or " +
 	"leave it out"
 
-// emptyProtections returns the variables, and flags of the command line, that are empty and leave a protection off,
-// although somebody meant to turn it on.
+// emptyProtections returns the variables, flags of the command line and keys of the configuration file that are empty
+// and leave a protection off, although somebody meant to turn it on. Files for etcd list what is off with empty values,
+// as its own example does.
 func emptyProtections(flags *pflag.FlagSet, command string, getenv func(string) (string, bool)) (empty []string) {
 	add := func(name string) {
 		if value, set := getenv(name); set && value == "" {
@@ -44,6 +45,9 @@ func emptyProtections(flags *pflag.FlagSet, command string, getenv func(string) 
 		}
 		if f.Changed && command != etcdName && command != kineName { // these set flags of serve by themselves
 			empty = append(empty, "--"+p.flag)
+		}
+		if _, listed := f.Annotations[emptyInFile]; listed {
+			empty = append(empty, "--config-file: "+p.flag)
 		}
 	}
 	if command == kineName && isEmpty(flags.Lookup("cert-file")) {

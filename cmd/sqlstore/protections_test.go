@@ -13,6 +13,7 @@ func TestEmptyProtections(t *testing.T) {
 	for name, c := range map[string]struct {
 		command   string
 		args      []string
+		file      string
 		variables []string // empty ones
 		want      []string
 	}{
@@ -24,7 +25,11 @@ func TestEmptyProtections(t *testing.T) {
 			},
 			want: []string{"SQLSTORE_CLIENT_CRL_FILE", "SQLSTORE_AUDIT_LOG", "SQLSTORE_BACKUP_RECIPIENT"},
 		},
-		"flags":      {command: "serve", args: []string{"--trusted-ca-file="}, want: []string{"--trusted-ca-file"}},
+		"flags": {command: "serve", args: []string{"--trusted-ca-file="}, want: []string{"--trusted-ca-file"}},
+		"file": {
+			command: "serve", args: []string{"--audit-log=/a"}, file: "trusted-ca-file:\naudit-log: ''\nname: ''\n",
+			want: []string{"--config-file: trusted-ca-file"},
+		},
 		"no backups": {command: "serve", variables: []string{"SQLSTORE_BACKUP_RECIPIENT", "SQLSTORE_CLIENT_CRL_FILE"}},
 		"etcd": {
 			command: etcdName, args: []string{"--backup-to=/b", "--audit-log="},
@@ -39,6 +44,9 @@ func TestEmptyProtections(t *testing.T) {
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		(&settings{}).register(flags)
 		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := applyFile(flags, given(flags), []byte(c.file)); err != nil {
 			t.Fatal(err)
 		}
 		got := emptyProtections(flags, c.command, func(name string) (string, bool) {

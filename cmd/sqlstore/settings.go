@@ -21,6 +21,9 @@ var (
 	notInFile   = append([]string{"config-file", outputFlag}, notSettings...)
 )
 
+// emptyInFile annotates the flags that have an empty value in the configuration file.
+const emptyInFile = "empty-in-file"
+
 // applySettings sets the flags that the command line did not, from the environment or else from the file given with
 // --config-file.
 func applySettings(flags *pflag.FlagSet, getenv func(string) (string, bool)) error {
@@ -93,7 +96,7 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
 		if valueOf(node) == "" && ignoresEmpty(f) {
-			return nil
+			return flags.SetAnnotation(f.Name, emptyInFile, nil)
 		}
 		return valueError(flags.Set(f.Name, valueOf(node)))
 	case yaml.SequenceNode:
