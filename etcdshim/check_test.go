@@ -193,6 +193,10 @@ func TestStatusError(t *testing.T) {
 			t.Context(), fmt.Errorf("%w: more than 5", store.ErrTxnTooLarge), codes.InvalidArgument,
 			"etcdserver: one transaction touches too many rows; delete or read the range in parts",
 		},
+		{
+			t.Context(), fmt.Errorf("read: %w", store.ErrResultTooLarge), codes.ResourceExhausted,
+			"etcdserver: the result exceeds 2147483647 bytes; set a limit, or read the range in parts",
+		},
 		{t.Context(), rpctypes.ErrGRPCEmptyKey, codes.InvalidArgument, "etcdserver: key is not provided"},
 		{t.Context(), errors.New("anything else"), codes.Unknown, "anything else"},
 	} {

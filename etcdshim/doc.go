@@ -27,5 +27,5 @@
 // # Deliberate differences from etcd
 //
 // A watch ends when its right does; in etcd it goes on. Failed logins are limited; see package authn. Members cannot be
-// added or removed.
+// added or removed. A transaction whose result gRPC could not send changes nothing.
 package etcdshim

@@ -18,7 +18,8 @@ import (
 var (
 	errTxnTooLarge = status.Error(codes.InvalidArgument,
 		"etcdserver: one transaction touches too many rows; delete or read the range in parts")
-	errRejected = status.Error(codes.InvalidArgument,
+	errResultTooLarge = status.Error(codes.ResourceExhausted, "etcdserver: "+store.ErrResultTooLarge.Error())
+	errRejected       = status.Error(codes.InvalidArgument,
 		"etcdserver: the database refused the contents of the request")
 	errAlarms = status.Error(codes.ResourceExhausted,
 		"etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
@@ -36,6 +37,7 @@ var (
 var errorTable = []struct{ from, to error }{
 	{store.ErrTxnTooLarge, errTxnTooLarge},
 	{backend.ErrTooManyRows, errTxnTooLarge},
+	{store.ErrResultTooLarge, errResultTooLarge},
 	{store.ErrCompacted, rpctypes.ErrGRPCCompacted},
 	{store.ErrFutureRevision, rpctypes.ErrGRPCFutureRev},
 	{store.ErrKeyNotFound, rpctypes.ErrGRPCKeyNotFound},

@@ -9,6 +9,9 @@ import (
 // ErrTxnTooLarge means that a transaction, or a list of the keys of a lease, touches more rows than [Config.TxnRows].
 var ErrTxnTooLarge = errors.New("one transaction touches too many rows; delete or read the range in parts")
 
+// ErrResultTooLarge means that a result that is to be one message exceeds what a message can have, which is 2 GiB.
+var ErrResultTooLarge = errors.New("the result exceeds 2147483647 bytes; set a limit, or read the range in parts")
+
 // Requests that the state of the store refuses.
 var (
 	// ErrCompacted means that the requested revision is below the compacted one (for Compact: not above it).

@@ -62,7 +62,8 @@ func (s *Store) noteFault(err error) {
 		if s.fault.Load() != nil {
 			s.fault.Store(nil)
 		}
-	case errors.Is(err, ErrTxnTooLarge), errors.Is(err, backend.ErrRejected), errors.Is(err, backend.ErrConflict):
+	case errors.Is(err, ErrTxnTooLarge), errors.Is(err, ErrResultTooLarge), errors.Is(err, backend.ErrRejected),
+		errors.Is(err, backend.ErrConflict):
 	case isCorruptRow(err): // the alarm reports it
 	default:
 		f := &WriteFault{time.Now(), err}

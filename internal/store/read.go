@@ -161,6 +161,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		return s.ranged(ctx, req, sp)
 	}
 	r := s.reserving(ctx, req.Copies)
+	r.asMessage(req.KeepPermit)
 	for reading := r.with(ctx); ; {
 		res, err := s.ranged(reading, req, sp)
 		if err == nil {

@@ -22,9 +22,10 @@ const (
 // every put and get beside them. It also admits no further long read while results that clients have not received yet
 // hold too much memory.
 type admission struct {
-	caller func(context.Context) any // identifies callers
-	hangUp func(caller any)          // may be nil
-	limit  int64                     // bytes of results
+	caller  func(context.Context) any // identifies callers
+	hangUp  func(caller any)          // may be nil
+	limit   int64                     // bytes of results
+	message int64                     // bytes that one result may have if its caller encodes it
 
 	mu        sync.Mutex
 	free      int

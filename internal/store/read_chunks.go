@@ -98,12 +98,14 @@ func (s *Store) fromDatabase(
 	if err != nil {
 		return nil, false, fmt.Errorf("read at revision %d: %w", v.rev, err)
 	}
-	total := int64(0)
+	total, returned := int64(0), int64(0)
 	for i := range rows {
-		total += rows[i].Size()
+		if total += rows[i].Size(); i < size.rows {
+			returned = total
+		}
 	}
 	if !keysOnly {
-		if err := reservationOf(ctx).read(len(rows), total); err != nil {
+		if err := reservationOf(ctx).read(min(len(rows), size.rows), returned, returned); err != nil {
 			return nil, false, err
 		}
 	}

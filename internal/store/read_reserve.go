@@ -16,6 +16,8 @@ const (
 	largestRow = 1 << 20
 	// smallResult is the size in bytes below which a result is not worth an account.
 	smallResult = 64 << 10
+	// messageBytes is what a gRPC message can have.
+	messageBytes = math.MaxInt32
 )
 
 // reservation accounts for the rows that a read fetches from the database, from before its first statement until the
@@ -28,10 +30,12 @@ type reservation struct {
 	rows    int64           // that the read returns, as far as it is known
 	whole   bool            // rows is for all parts of the read
 	seen    int64           // of these, those that it has
+	size    int64           // the bytes of these
 	bytes   int64           // of those that it has fetched
 	waited  int64           // the bytes for which the read waited, 0 at first
 	least   int64           // what the account is for at least
 	copies  int64           // see RangeRequest.Copies; at least 1
+	message int64           // the bytes that the result may have, 0 for no limit
 	settled bool            // the account grows as it must
 	write   bool            // of a transaction that may write
 
@@ -72,6 +76,20 @@ func (s *Store) reserving(ctx context.Context, copies int64) *reservation {
 		return nil
 	}
 	return &reservation{of: s.admission, client: ctx, copies: max(1, copies)}
+}
+
+// asMessage limits the result to what one message can have, so that what cannot be sent is not read to its end.
+func (r *reservation) asMessage(is bool) {
+	if r != nil && is {
+		r.message = r.of.message
+	}
+}
+
+// unsent says that the read does not return all rows that it fetches.
+func (r *reservation) unsent() {
+	if r != nil {
+		r.message = 0
+	}
 }
 
 // retry decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:
@@ -157,16 +175,20 @@ func (q *admission) tryReserve(ctx context.Context, bytes, spare int64) *Account
 	return k
 }
 
-// read corrects the account after the read got rows, of which the fetched ones have so many bytes. If all its rows will
+// read corrects the account after the read got rows of a size, of which the fetched ones have so many bytes. If all its rows will
 // need more than there is, it must start over. One that has waited does so only if it needs a quarter more than it
 // waited for; then it waits for at least twice as much, so it starts over a few times at most.
-func (r *reservation) read(rows int, bytes int64) error {
+func (r *reservation) read(rows int, size, bytes int64) error {
 	if r == nil {
 		return nil
 	}
 	r.seen += int64(rows)
+	r.size += size
 	r.bytes += bytes
-	if r.bytes == 0 {
+	switch {
+	case r.message > 0 && r.size > r.message:
+		return ErrResultTooLarge
+	case r.bytes == 0:
 		return nil
 	}
 	rest := int64(float64(r.bytes) / float64(r.seen) * float64(max(0, r.rows-r.seen)))
@@ -178,12 +200,12 @@ func (r *reservation) read(rows int, bytes int64) error {
 }
 
 // rowsCounted is what a reservation has counted.
-type rowsCounted struct{ seen, bytes int64 }
+type rowsCounted struct{ seen, size, bytes int64 }
 
 // counted returns what r has counted, for recount.
 func (r *reservation) counted() (c rowsCounted) {
 	if r != nil {
-		c = rowsCounted{r.seen, r.bytes}
+		c = rowsCounted{r.seen, r.size, r.bytes}
 	}
 	return c
 }
@@ -191,7 +213,7 @@ func (r *reservation) counted() (c rowsCounted) {
 // recount forgets rows that were read since then, and are held no longer. The next ones replace them in the account.
 func (r *reservation) recount(c rowsCounted) {
 	if r != nil {
-		r.seen, r.bytes = c.seen, c.bytes
+		r.seen, r.size, r.bytes = c.seen, c.size, c.bytes
 	}
 }
 

@@ -125,7 +125,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 		if runs == 1 {
 			defer others.Release(1)
 		}
-		return reservationOf(ctx).read(10, heldBytes)
+		return reservationOf(ctx).read(10, heldBytes, heldBytes)
 	}
 	err := read(r.with(ctx))
 	if err == nil || r.retry(ctx, err) != nil {
@@ -184,5 +184,103 @@ func TestStreamsReserveEachChunk(t *testing.T) {
 		if got := reserved(s); err != nil || got != 0 || last != 1 {
 			t.Errorf("%d last chunks, then %d bytes are reserved, %v", last, got, err)
 		}
+	}
+}
+
+// What is too large for one message is not read to its end, and a transaction that returns it changes nothing. It may
+// be read all the same by callers that do not encode it, in parts, and to sort by values.
+func TestResultsThatAreTooLargeForAMessage(t *testing.T) {
+	const message = 3 // statements that read what a message can have
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		var statements atomic.Int64
+		f := &faults{Backend: openSQLite(t)}
+		f.beforeRows = func(context.Context, []backend.RowID) error {
+			statements.Add(1)
+			return nil
+		}
+		cfg.CacheBytes, cfg.messageBytes = 1, message*heldBytes
+		s := openStore(t, f, cfg)
+		if !cfg.DisableIndex {
+			eventually(t, "the index is complete", s.index.Complete)
+		}
+		const rows, size = 60, heldBytes / 10
+		many(t, s, rows, 10, size)
+		before := s.Revision()
+		all := func(change func(*RangeRequest)) *RangeRequest {
+			req := &RangeRequest{Key: []byte("k"), End: []byte("l"), KeepPermit: true}
+			change(req)
+			return req
+		}
+		whole := func(*RangeRequest) {}
+		for name, read := range map[string]func() error{
+			"range": func() error {
+				_, err := s.Range(within(t), all(whole))
+				return err
+			},
+			"transaction": func() error {
+				_, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: []Op{{Range: all(whole)}}})
+				return err
+			},
+			"transaction that writes": func() error {
+				_, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: []Op{
+					{Put: &PutRequest{Key: []byte("other")}}, {Range: all(whole)},
+				}})
+				return err
+			},
+			"transaction that reads the same rows again": func() error {
+				part := all(func(r *RangeRequest) { r.Limit = rows / 3 })
+				_, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: []Op{{Range: part}, {Range: part}}})
+				return err
+			},
+		} {
+			if cfg.DisableIndex && name != "range" {
+				continue // the rows are loaded before the transaction is evaluated
+			}
+			statements.Store(0)
+			if err := read(); !errors.Is(err, ErrResultTooLarge) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if n := statements.Load(); n > message+1 {
+				t.Errorf("%s: %d statements", name, n)
+			}
+			if n := reserved(s); n != 0 {
+				t.Errorf("%s: %d bytes are still reserved", name, n)
+			}
+		}
+		if s.Revision() != before {
+			t.Error("a transaction that failed has changed something")
+		}
+		for name, req := range map[string]*RangeRequest{
+			"not encoded":        all(func(r *RangeRequest) { r.KeepPermit = false }),
+			"a page":             all(func(r *RangeRequest) { r.Limit = rows / 3 }),
+			"sorted by values":   all(func(r *RangeRequest) { r.Target, r.Limit = SortValue, 1 }),
+			"keys":               all(func(r *RangeRequest) { r.KeysOnly = true }),
+			"keys out of values": all(func(r *RangeRequest) { r.Target, r.KeysOnly = SortValue, true }),
+		} {
+			res, err := s.Range(within(t), req)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			res.Permit.End()
+		}
+	})
+}
+
+// Values that are in memory count, too: a transaction must not write and then find that its result cannot be sent.
+func TestCachedResultsThatAreTooLargeForAMessage(t *testing.T) {
+	const rows, size = 40, 1 << 10
+	s := openStore(t, openSQLite(t), Config{messageBytes: rows * size})
+	eventually(t, "the index is complete", s.index.Complete)
+	many(t, s, rows, rows, size)
+	before := s.Revision()
+	all := &RangeRequest{Key: []byte("k"), End: []byte("l"), KeepPermit: true}
+	for _, ops := range [][]Op{{{Range: all}}, {{Put: &PutRequest{Key: []byte("other")}}, {Range: all}}} {
+		if _, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: ops}); !errors.Is(err, ErrResultTooLarge) {
+			t.Errorf("%d operations: %v", len(ops), err)
+		}
+	}
+	if s.Revision() != before || reserved(s) != 0 {
+		t.Errorf("revision %d, want %d; %d bytes are still reserved", s.Revision(), before, reserved(s))
 	}
 }

@@ -143,6 +143,9 @@ func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) (
 	if items, _, ok := s.walkInMemory(ctx, sp, v, math.MaxInt); ok {
 		return items, nil
 	}
+	if values {
+		reservationOf(ctx).unsent()
+	}
 	var items []*index.Item
 	for {
 		rows, more, err := s.fromDatabase(ctx, sp, v, chunkSize{readChunk, heldBytes}, !values)
@@ -165,6 +168,7 @@ func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) (
 
 // withValues returns the items with all their values in memory.
 func (s *Store) withValues(ctx context.Context, items []*index.Item, epoch int64) ([]*index.Item, error) {
+	reservationOf(ctx).unsent()
 	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func (s *Store) firstRows(
 	s.cacheHits.add(len(items) - missing)
 	if missing == 0 {
 		if out = cut(out, bytes); len(items) > 1 {
-			return out, reservationOf(ctx).read(len(out), 0)
+			return out, reservationOf(ctx).read(len(out), sizeOf(out), 0)
 		}
 		return out, nil
 	}
@@ -77,7 +77,7 @@ func (s *Store) firstRows(
 		out[i], fetched = &fetched[0].Row, fetched[1:]
 	}
 	out = cut(out, bytes)
-	return out, reservationOf(ctx).read(len(out), read)
+	return out, reservationOf(ctx).read(len(out), sizeOf(out), read)
 }
 
 // fetch reads the values that are not cached from the database, and caches them while the cache has space. It ends with

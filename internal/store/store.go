@@ -101,8 +101,9 @@ type Config struct {
 	// Now is the clock for leases, and for how long a stream may hold off the deletion of rows; default time.Now.
 	Now func() time.Time
 
-	loadRows    int           // default: the constant loadRows
-	verifyRetry time.Duration // default: the constant verifyRetry
+	loadRows     int           // default: the constant loadRows
+	messageBytes int64         // default: the constant messageBytes
+	verifyRetry  time.Duration // default: the constant verifyRetry
 }
 
 func (c Config) withDefaults() Config {
@@ -142,6 +143,7 @@ func (c Config) withDefaults() Config {
 	def(&c.WindowBytes, 8<<20)
 	def(&c.WatcherBytes, 4<<20)
 	def(&c.WatchBytes, 32<<20)
+	def(&c.messageBytes, messageBytes)
 	return c
 }
 
@@ -219,6 +221,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.batchCtx = backend.Urgent(withoutPermit(s.ctx)) // all other writes would wait for a batch's permit
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.admission = newAdmission(cfg.ResultBytes, cfg.Caller, cfg.HangUp)
+	s.admission.message = cfg.messageBytes
 	s.load.s, s.older.s = s, s
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)

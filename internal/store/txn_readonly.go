@@ -39,6 +39,7 @@ func (s *Store) runReadOnly(ctx context.Context, t *Txn) (res *TxnResult, ok boo
 
 func (s *Store) runReadOnlyOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	r := s.reserving(ctx, t.Copies)
+	r.asMessage(t.KeepPermit)
 	for reading := r.with(ctx); ; {
 		tree, clock := s.index.Now()
 		if tree == nil {

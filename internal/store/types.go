@@ -52,8 +52,8 @@ type RangeRequest struct {
 	NoCount                    bool
 	MinModRev, MaxModRev       int64
 	MinCreateRev, MaxCreateRev int64
-	// KeepPermit leaves it to the caller to end the result's Permit, which then also covers what the caller does with
-	// many rows.
+	// KeepPermit leaves it to the caller to end the result's Permit, which then also covers that the caller encodes the
+	// rows as one message.
 	KeepPermit bool
 	// Copies is how many bytes the caller needs for each byte of the result, until it has encoded it; 0 means 1.
 	Copies int64
