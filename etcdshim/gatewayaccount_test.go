@@ -53,7 +53,7 @@ func TestGatewayUnreadAnswers(t *testing.T) {
 		_ = conn.Close()
 	}
 	eventually(t, "nothing is accounted for", func() bool {
-		permit, err := s.store.AcquirePermit(t.Context())
+		permit, err := s.store.AcquirePermit(t.Context(), store.DefaultResultBytes)
 		permit.End()
 		return err == nil && s.Serving() == 0
 	})

@@ -55,7 +55,7 @@ func (s *kv) admitted(ctx context.Context, permit *store.Permit, r reply) (any, 
 			return r, nil
 		}
 		var err error
-		if permit, err = s.engine.AcquirePermit(ctx); err != nil {
+		if permit, err = s.engine.AcquirePermit(ctx, s.copies(ctx)*int64(r.size())); err != nil {
 			return nil, statusError(ctx, err)
 		}
 	}

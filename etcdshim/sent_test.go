@@ -37,7 +37,7 @@ func TestRepliesCountUntilSent(t *testing.T) {
 			if err := decode(&emptypb.Empty{}); err != nil {
 				return nil, err
 			}
-			permit, err := s.store.AcquirePermit(ctx)
+			permit, err := s.store.AcquirePermit(ctx, store.DefaultResultBytes)
 			if err != nil {
 				return nil, err
 			}

@@ -191,10 +191,11 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*
 	if !s.long(req, sp, v) {
 		return s.rangedAt(ctx, req, sp, v)
 	}
+	bytes := s.expected(req, sp, v) * s.expectedRow(req.KeysOnly) * max(1, req.Copies)
 	if req.Revision <= 0 {
 		v.tree = nil // reads that wait must not hold the snapshots that they began with
 	}
-	permit, err := s.admission.acquireOnce(ctx)
+	permit, err := s.admission.acquireOnce(ctx, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -301,6 +302,14 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 		res.Count, err = s.countPage(ctx, sp, v, next, res.Count)
 	}
 	return res, err
+}
+
+// expectedRow returns about how many bytes a row of a result has.
+func (s *Store) expectedRow(keysOnly bool) int64 {
+	if keysOnly {
+		return leastRowBytes / 4
+	}
+	return max(leastRowBytes, s.index.AverageValue())
 }
 
 // expected returns about how many rows a list returns.

@@ -11,11 +11,25 @@ const (
 	// only the client's own reads wait, or if all clients together have received half of the limit in that time: the
 	// others are then admitted soon, and the client may be slow only because so many clients read at once.
 	drainTime = 10 * time.Second
+	// stallTime is how long a client that has begun to receive may receive nothing while others wait for memory: then
+	// its machine has stopped, or it does not want the rest. Before, the server may still be making the result.
+	stallTime = drainTime / stallsPerDrain
+	// stallsPerDrain is how often a client is checked in drainTime.
+	stallsPerDrain = 5
+	// smallResults is how many callers with results may be admitted although there is no memory left, each with one
+	// result of up to this fraction of the limit. So a few large results that nobody receives delay no small reads.
+	smallResults = 64
 )
 
 // shared is the part of the limit that any caller may use. The rest is for callers that have no result waiting, so a
 // client that receives nothing blocks nobody else.
 func (q *admission) shared() int64 { return q.limit / 4 * 3 }
+
+// holder is a caller that has results.
+type holder struct {
+	results  int
+	released int64 // bytes of its results released since it has some
+}
 
 // Account accounts for the memory of a long read's result that its client has not received yet.
 type Account struct {
@@ -23,14 +37,19 @@ type Account struct {
 	caller any
 	// Guarded by admission.mu.
 	bytes    int64
-	before   int64       // bytes when the timer was set
-	released int64       // admission.released when the timer was set
+	received bool        // in part
+	before   int64       // bytes when drainTime began
+	released int64       // admission.released when drainTime began
+	checks   int         // since drainTime began
+	last     int64       // holder.released at the last check
 	timer    *time.Timer // nil while there is nothing to receive
 }
 
-// AcquirePermit waits until a long read could begin. Callers use it before they encode a large result of another
-// request. Errors: ctx's.
-func (s *Store) AcquirePermit(ctx context.Context) (*Permit, error) { return s.admission.acquire(ctx) }
+// AcquirePermit waits until a long read with a result of so many bytes could begin. Callers use it before they encode a
+// large result of another request. Errors: ctx's.
+func (s *Store) AcquirePermit(ctx context.Context, bytes int64) (*Permit, error) {
+	return s.admission.acquire(ctx, bytes)
+}
 
 // Charge accounts for memory that outlasts the permit, in bytes, on behalf of ctx's caller. Release it.
 func (t *Permit) Charge(ctx context.Context, bytes int64) *Account { return t.of.charge(ctx, bytes) }
@@ -54,11 +73,19 @@ func (q *admission) charge(ctx context.Context, bytes int64) *Account {
 
 // begin starts the client's time for the next part of the result. Callers hold mu.
 func (k *Account) begin() {
-	k.before, k.released = k.bytes, k.of.released
+	k.before, k.released, k.checks = k.bytes, k.of.released, 0
+	k.next()
+}
+
+// next sets the timer for the next check. Callers hold mu.
+func (k *Account) next() {
+	if h := k.of.accounts[k.caller]; h != nil {
+		k.last = h.released
+	}
 	if k.timer == nil {
-		k.timer = time.AfterFunc(drainTime, k.check)
+		k.timer = time.AfterFunc(stallTime, k.check)
 	} else {
-		k.timer.Reset(drainTime)
+		k.timer.Reset(stallTime)
 	}
 }
 
@@ -83,17 +110,23 @@ func (q *admission) reserve(ctx context.Context, bytes int64) (*Account, error) 
 // encode waits for a permit to encode a result that is accounted for. It does not wait for memory, since only such
 // results may be able to free any. The end of the permit releases k. Errors: ctx's.
 func (k *Account) encode(ctx context.Context) (*Permit, error) {
-	if err := k.of.wait(ctx, &k.of.encoding, &waiter{caller: k.caller}, k.of.returned); err != nil {
+	undo := func() { k.of.returned(0) }
+	if err := k.of.wait(ctx, &k.of.encoding, &waiter{caller: k.caller}, undo); err != nil {
 		return nil, err
 	}
-	return k.of.begin(k), nil
+	return k.of.begin(k, 0), nil
 }
 
 // count adds a caller's result to the accounts, if it has bytes. Callers hold mu.
 func (q *admission) count(caller any, bytes int64) {
 	if bytes > 0 {
 		q.accounted += bytes
-		q.accounts[caller]++
+		h := q.accounts[caller]
+		if h == nil {
+			h = &holder{}
+			q.accounts[caller] = h
+		}
+		h.results++
 	}
 }
 
@@ -115,32 +148,41 @@ func (k *Account) release(bytes int64) {
 	if k.bytes == 0 {
 		return
 	}
-	q := k.of
+	q, h := k.of, k.of.accounts[k.caller]
 	bytes = min(bytes, k.bytes)
 	k.bytes -= bytes
+	k.received = true
 	q.accounted -= bytes
 	q.released += bytes
+	h.released += bytes
 	if k.bytes == 0 {
 		if k.timer != nil {
 			k.timer.Stop()
 		}
-		if q.accounts[k.caller]--; q.accounts[k.caller] == 0 {
+		if h.results--; h.results == 0 {
 			delete(q.accounts, k.caller)
 		}
 	}
 	q.grant()
 }
 
-// check runs when the client's time is up. It disconnects a client that blocks others, and gives any other client more
-// time.
+// check runs after each stallTime. It disconnects a client that blocks others, and gives any other client more time.
 func (k *Account) check() {
 	q := k.of
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if k.bytes == 0 {
+		return
+	}
+	k.checks++
+	stalled := k.received && q.accounts[k.caller].released == k.last && q.othersWait(k.caller)
 	some := k.bytes < k.before && (q.released-k.released >= q.limit/2 || !q.othersWait(k.caller))
 	switch {
-	case k.bytes == 0:
-	case !q.awaited() || q.accounted < q.shared() || k.bytes <= k.before/2 || some:
+	case !q.awaited() || q.accounted < q.shared():
+		k.begin()
+	case !stalled && k.checks < stallsPerDrain:
+		k.next()
+	case !stalled && (k.bytes <= k.before/2 || some):
 		k.begin()
 	default:
 		if q.hangUp != nil {
@@ -156,7 +198,15 @@ func (q *admission) awaited() bool { return len(q.reads.callers)+len(q.results.c
 // othersWait reports whether a caller other than the given one waits for memory, or might. Callers hold mu.
 func (q *admission) othersWait(than any) bool { return q.reads.others(than) || q.results.others(than) }
 
-// admits reports whether there is enough memory for a caller's next read to begin. Callers hold mu.
-func (q *admission) admits(caller any) bool {
-	return q.accounted < q.shared() || q.accounted < q.limit && q.accounts[caller] == 0
+// admits reports whether there is enough memory for a read to begin. Callers hold mu.
+func (q *admission) admits(p *waiter) bool {
+	switch used := q.accounted + q.expected; {
+	case used < q.shared():
+		return true
+	case q.accounts[p.caller] != nil:
+		return false
+	case used < q.limit:
+		return true
+	}
+	return p.bytes <= q.limit/smallResults && len(q.accounts) < smallResults
 }

@@ -3,9 +3,13 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 )
+
+// notSmall is the size of a result that is not small.
+const notSmall = DefaultResultBytes/smallResults + 1
 
 // testAdmission returns an admission with one free permit, a result of the given size that is charged to a caller, and
 // a channel of the callers that get disconnected.
@@ -16,7 +20,7 @@ func testAdmission(t *testing.T, bytes int64) (*admission, *Account, chan any) {
 		func(caller any) { hungUp <- caller })
 	q.free = 1
 	ctx := as(t.Context(), "slow")
-	permit, err := q.acquire(ctx)
+	permit, err := q.acquire(ctx, notSmall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +35,7 @@ func waits(t *testing.T, q *admission) chan error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		permit, err := q.acquire(as(within(t), "other"))
+		permit, err := q.acquire(as(within(t), "other"), notSmall)
 		permit.End()
 		done <- err
 	}()
@@ -102,7 +106,7 @@ func TestReservationsWaitForMemory(t *testing.T) {
 	go encode(ctx, first)
 	awaitWaiting(t, q, "other", 2)
 	q.mu.Lock()
-	q.returned()
+	q.returned(0)
 	q.mu.Unlock()
 	second := <-reserved
 	encode(ctx, second)
@@ -127,7 +131,10 @@ func TestEncodingAndReadsAlternate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		both := map[string]func(context.Context) (*Permit, error){"encode": k.encode, "read": q.acquire}
+		both := map[string]func(context.Context) (*Permit, error){
+			"encode": k.encode,
+			"read":   func(ctx context.Context) (*Permit, error) { return q.acquire(ctx, notSmall) },
+		}
 		for what, acquire := range both {
 			wg.Go(func() {
 				permit, err := acquire(ctx)
@@ -159,12 +166,12 @@ func TestResultsOfOneCaller(t *testing.T) {
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
 	left := make(chan error, 1)
 	go func() {
-		_, err := q.acquire(own)
+		_, err := q.acquire(own, notSmall)
 		left <- err
 	}()
 	awaitWaiting(t, q, "slow", 1)
 	for range 2 { // directly, and from the queue past the caller that has to wait
-		permit, err := q.acquire(as(within(t), "other"))
+		permit, err := q.acquire(as(within(t), "other"), notSmall)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,36 +191,48 @@ func TestResultsOfOneCaller(t *testing.T) {
 	}
 }
 
+// drain runs the checks of one drainTime.
+func drain(k *Account) {
+	for range stallsPerDrain {
+		k.check()
+		k.timer.Stop() // the test calls check
+	}
+}
+
 // A client that reads less than half of its result in the allowed time is disconnected, but only if others wait in
 // vain.
 func TestHangUpOnSlowReader(t *testing.T) {
 	q, k, hungUp := testAdmission(t, 4*DefaultResultBytes)
-	k.check()
+	drain(k)
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
 	left := make(chan error, 1)
 	go func() {
-		_, err := q.acquire(own)
+		_, err := q.acquire(own, notSmall)
 		left <- err
 	}()
 	awaitWaiting(t, q, "slow", 1)
 	k.Release(1)
-	k.check() // only the caller itself waits
+	drain(k) // only the caller itself waits
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	done := waits(t, q)
-	k.Release(2 * DefaultResultBytes)
-	k.check() // the client has received half
+	slowly := func(bytes int64) { // receives some of it before each check
+		for range stallsPerDrain {
+			k.Release(bytes / stallsPerDrain)
+			k.check()
+			k.timer.Stop()
+		}
+	}
+	slowly(2 * DefaultResultBytes) // the client has received half
 	flow := q.charge(as(t.Context(), "fast"), DefaultResultBytes/2)
 	flow.Release(DefaultResultBytes / 2)
-	k.Release(1)
-	k.check() // it receives a little while others receive much
+	slowly(stallsPerDrain) // it receives a little while others receive much
 	if len(hungUp) > 0 || k.Bytes() == 0 {
 		t.Error("disconnected a client that blocks no other client or is entitled to more time")
 	}
-	k.Release(DefaultResultBytes / 4)
-	k.check()
+	slowly(DefaultResultBytes / 4)
 	if caller := <-hungUp; caller != "slow" {
 		t.Errorf("disconnected %v", caller)
 	}
@@ -223,5 +242,109 @@ func TestHangUpOnSlowReader(t *testing.T) {
 	k.Release(5) // gRPC frees the rest later
 	if q.accounted != 0 {
 		t.Errorf("%d bytes are accounted for", q.accounted)
+	}
+}
+
+// A client that has begun to receive, and then stops, has less time. It may receive other results meanwhile, and before
+// the first bytes the server may still be making the result.
+func TestHangUpOnStalledReader(t *testing.T) {
+	q, k, hungUp := testAdmission(t, 2*DefaultResultBytes)
+	done := waits(t, q)
+	check := func() {
+		t.Helper()
+		k.check()
+		k.timer.Stop()
+	}
+	check() // it has received nothing yet
+	k.Release(1)
+	check()
+	other := q.charge(as(t.Context(), "slow"), 10)
+	for range stallsPerDrain - 3 {
+		other.Release(1)
+		check() // it receives another result
+	}
+	if len(hungUp) > 0 {
+		t.Error("disconnected a client that receives something")
+	}
+	check()
+	if caller := <-hungUp; caller != "slow" {
+		t.Errorf("disconnected %v", caller)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	other.Release(10)
+}
+
+// Results that nobody receives do not delay small reads of other callers, of which each has one at a time.
+func TestUnreadResultsLeaveMemoryForSmallReads(t *testing.T) {
+	q, k, _ := testAdmission(t, 4*DefaultResultBytes)
+	const small = DefaultResultBytes / smallResults
+	large := waits(t, q)
+	permit, err := q.acquire(as(within(t), "small"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit.End()
+	var accounts []*Account
+	for i := range smallResults - 1 {
+		k, err := q.reserve(as(within(t), strconv.Itoa(i)), small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, k)
+	}
+	for name, ctx := range map[string]context.Context{
+		"a second result of a caller": as(within(t), "0"), "a caller too many": as(within(t), "small"),
+	} {
+		if q.tryReserve(ctx, small, 0) != nil {
+			t.Errorf("%s got memory", name)
+		}
+	}
+	accounts[0].Release(small)
+	if q.tryReserve(as(within(t), "0"), small+1, 0) != nil {
+		t.Error("a result that is not small got memory")
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		k, err := q.reserve(as(within(t), "small"), small)
+		k.Release(small)
+		waiting <- err
+	}()
+	if err := <-waiting; err != nil { // although another one waits
+		t.Error(err)
+	}
+	k.Release(4 * DefaultResultBytes)
+	if err := <-large; err != nil {
+		t.Error(err)
+	}
+	for _, k := range accounts {
+		k.Release(small)
+	}
+	if q.accounted != 0 || len(q.accounts) != 0 {
+		t.Errorf("%d bytes of %d callers are accounted for", q.accounted, len(q.accounts))
+	}
+}
+
+// What a read with a permit is making counts before it exists, so several large results are not made at the same time.
+func TestResultsThatAreBeingMadeCount(t *testing.T) {
+	q := newAdmission(DefaultResultBytes, func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
+	q.free = 3
+	first, err := q.acquire(as(within(t), "first"), 2*DefaultResultBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := waits(t, q)
+	small, err := q.acquire(as(within(t), "small"), notSmall-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small.End()
+	first.End()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	if q.expected != 0 || q.free != 3 {
+		t.Errorf("%d bytes are still expected, %d permits free", q.expected, q.free)
 	}
 }

@@ -29,21 +29,23 @@ type admission struct {
 
 	mu        sync.Mutex
 	free      int
-	accounted int64       // bytes of results
-	released  int64       // bytes of results released since the start
-	accounts  map[any]int // number of these results per caller; no entry is 0
-	encoding  fairQueue   // results that are accounted for, waiting to be encoded
-	reads     fairQueue   // long reads, waiting for a permit and for memory
-	results   fairQueue   // writes that return many rows and chunks of streams, waiting for memory only
-	encodes   bool        // the last permit was for encoding, if anything waited for that
+	accounted int64           // bytes of results
+	expected  int64           // bytes of results that reads with permits are making
+	released  int64           // bytes of results released since the start
+	accounts  map[any]*holder // who has these results
+	encoding  fairQueue       // results that are accounted for, waiting to be encoded
+	reads     fairQueue       // long reads, waiting for a permit and for memory
+	results   fairQueue       // writes that return many rows and chunks of streams, waiting for memory only
+	encodes   bool            // the last permit was for encoding, if anything waited for that
 }
 
 // Permit is a long read's permission to compute. It ends by itself after permitTime.
 type Permit struct {
-	of     *admission
-	result *Account // what the result accounts for until the holder ends the permit
-	timer  *time.Timer
-	once   sync.Once
+	of       *admission
+	result   *Account // what the result accounts for until the holder ends the permit
+	expected int64    // bytes of a result that does not count yet
+	timer    *time.Timer
+	once     sync.Once
 }
 
 func newAdmission(limit int64, caller func(context.Context) any, hangUp func(any)) *admission {
@@ -51,21 +53,22 @@ func newAdmission(limit int64, caller func(context.Context) any, hangUp func(any
 		caller = func(context.Context) any { return nil }
 	}
 	return &admission{
-		caller: caller, hangUp: hangUp, limit: limit, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]int{},
+		caller: caller, hangUp: hangUp, limit: limit, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]*holder{},
 	}
 }
 
-// acquire waits for a permit, which the caller ends. Errors: ctx's.
-func (q *admission) acquire(ctx context.Context) (*Permit, error) {
+// acquire waits for a permit, which the caller ends, for a read that returns about so many bytes. Errors: ctx's.
+func (q *admission) acquire(ctx context.Context, bytes int64) (*Permit, error) {
 	k := &Account{of: q, caller: q.caller(ctx)}
-	if err := q.wait(ctx, &q.reads, &waiter{caller: k.caller}, q.returned); err != nil {
+	undo := func() { q.returned(bytes) }
+	if err := q.wait(ctx, &q.reads, &waiter{caller: k.caller, bytes: bytes}, undo); err != nil {
 		return nil, err
 	}
-	return q.begin(k), nil
+	return q.begin(k, bytes), nil
 }
 
-func (q *admission) begin(result *Account) *Permit {
-	t := &Permit{of: q, result: result}
+func (q *admission) begin(result *Account, expected int64) *Permit {
+	t := &Permit{of: q, result: result, expected: expected}
 	t.timer = time.AfterFunc(permitTime, t.pass)
 	return t
 }
@@ -111,13 +114,14 @@ func (t *Permit) pass() {
 	t.once.Do(func() {
 		t.of.mu.Lock()
 		defer t.of.mu.Unlock()
-		t.of.returned()
+		t.of.returned(t.expected)
 	})
 }
 
-// returned makes a permit available again. Callers hold mu.
-func (q *admission) returned() {
+// returned makes a permit available again, for a result of which so many bytes were expected. Callers hold mu.
+func (q *admission) returned(expected int64) {
 	q.free++
+	q.expected -= expected
 	q.grant()
 }
 
@@ -129,9 +133,10 @@ func (q *admission) grant() {
 			break
 		}
 		q.free--
+		q.expected += p.bytes
 		close(p.granted)
 	}
-	for q.accounted < q.limit {
+	for {
 		p := q.results.pop(q.admits)
 		if p == nil {
 			break
@@ -154,11 +159,8 @@ func (q *admission) next() *waiter {
 }
 
 func (q *admission) pop(encodes bool) *waiter {
-	switch {
-	case encodes:
+	if encodes {
 		return q.encoding.pop(nil)
-	case q.accounted >= q.limit:
-		return nil
 	}
 	return q.reads.pop(q.admits)
 }
@@ -181,27 +183,27 @@ func withoutPermit(ctx context.Context) context.Context {
 // noPermit has nothing to end.
 var noPermit *Permit
 
-// acquireOnce is acquire for a part of a read. It returns noPermit if the whole read has a permit, or needs none. A
+// acquireOnce is acquire for a part of a read, which returns so many bytes. It returns noPermit if the whole read has a permit, or needs none. A
 // read that has reserved memory does not wait for more.
-func (q *admission) acquireOnce(ctx context.Context) (*Permit, error) {
+func (q *admission) acquireOnce(ctx context.Context, bytes int64) (*Permit, error) {
 	if hasPermit(ctx) {
 		return noPermit, nil
 	}
 	if r := reservationOf(ctx); r != nil && r.account != nil {
 		return (&Account{of: q, caller: r.account.caller}).encode(ctx)
 	}
-	return q.acquire(ctx)
+	return q.acquire(ctx, bytes)
 }
 
 // hasPermit reports whether ctx belongs to a read that has a permit, or needs none.
 func hasPermit(ctx context.Context) bool { return ctx.Value(permitKey{}) != nil }
 
-// acquireFor is acquireOnce for a part that scans so many keys. It also returns noPermit if these are few.
+// acquireFor is acquireOnce for a part of a stream that scans so many keys. It also returns noPermit if these are few.
 func (q *admission) acquireFor(ctx context.Context, keys int) (*Permit, error) {
 	if keys <= longRead {
 		return noPermit, nil
 	}
-	return q.acquireOnce(ctx)
+	return q.acquireOnce(ctx, chunkBytes)
 }
 
 // returnPermit ends the permit of a read that is about to query the database: while that read waits, others can

@@ -22,7 +22,7 @@ func onePermit(t *testing.T) (*admission, *Permit) {
 	t.Helper()
 	q := newAdmission(DefaultResultBytes, func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
 	q.free = 1
-	first, err := q.acquire(t.Context())
+	first, err := q.acquire(t.Context(), notSmall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestPermitsAreFair(t *testing.T) {
 	}{{"many", 4}, {"two", 2}, {"one", 1}} {
 		for i := range w.reads {
 			wg.Go(func() {
-				permit, err := q.acquire(as(t.Context(), w.caller))
+				permit, err := q.acquire(as(t.Context(), w.caller), notSmall)
 				if err != nil {
 					t.Error(err)
 					return
@@ -91,7 +91,7 @@ func TestAbandonedPermits(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			if permit, err := q.acquire(ctx); err == nil {
+			if permit, err := q.acquire(ctx, notSmall); err == nil {
 				permit.End() // it got a permit before it left
 			} else if !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -105,7 +105,7 @@ func TestAbandonedPermits(t *testing.T) {
 	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
 		t.Errorf("after all reads: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
-	if _, err := q.acquire(canceled(t)); !errors.Is(err, context.Canceled) {
+	if _, err := q.acquire(canceled(t), notSmall); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled read gets %v", err)
 	}
 }
@@ -114,12 +114,12 @@ func TestAbandonedPermits(t *testing.T) {
 func TestPermitsEndByThemselves(t *testing.T) {
 	q := newAdmission(DefaultResultBytes, nil, nil)
 	q.free = 1
-	first, err := q.acquire(within(t))
+	first, err := q.acquire(within(t), notSmall)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.timer.Reset(0)
-	if _, err := q.acquire(within(t)); err != nil {
+	if _, err := q.acquire(within(t), notSmall); err != nil {
 		t.Fatal(err)
 	}
 }

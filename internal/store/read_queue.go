@@ -16,7 +16,7 @@ type fairQueue struct {
 // waiter is an entry of a caller's queue.
 type waiter struct {
 	caller  any
-	bytes   int64         // of the result that needs the memory
+	bytes   int64         // of the result that needs the memory, as far as it is known
 	at      *list.Element // nil once it has left the queue
 	granted chan struct{} // closed when it gets what it waits for
 }
@@ -35,17 +35,16 @@ func (q *fairQueue) push(p *waiter) {
 	p.at = queue.PushBack(p)
 }
 
-// pop removes and returns the first waiter of the next caller that may leave, nil if there is none. If may is nil,
-// every caller may leave.
-func (q *fairQueue) pop(may func(caller any) bool) *waiter {
+// pop removes and returns the first waiter of the next caller, of those that may leave, nil if there is none. If may is
+// nil, every waiter may leave.
+func (q *fairQueue) pop(may func(*waiter) bool) *waiter {
 	for range q.callers {
 		q.next %= len(q.callers)
-		caller := q.callers[q.next]
-		if may != nil && !may(caller) {
+		p := q.waiting[q.callers[q.next]].Front().Value.(*waiter)
+		if may != nil && !may(p) {
 			q.next++
 			continue
 		}
-		p := q.waiting[caller].Front().Value.(*waiter)
 		if last := q.remove(p); !last {
 			q.next++
 		}

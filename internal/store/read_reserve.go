@@ -164,7 +164,7 @@ func (q *admission) tryReserve(ctx context.Context, bytes, spare int64) *Account
 	k := &Account{of: q, caller: q.caller(ctx), bytes: bytes}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	admitted := len(q.results.callers) == 0 && q.admits(k.caller)
+	admitted := len(q.results.callers) == 0 && q.admits(&waiter{caller: k.caller, bytes: bytes})
 	if spare > 0 {
 		admitted = q.accounted < q.limit+spare
 	}

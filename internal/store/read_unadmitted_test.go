@@ -8,7 +8,7 @@ import (
 func busyPermits(t *testing.T, s *Store) {
 	t.Helper()
 	for range s.admission.free {
-		permit, err := s.admission.acquire(within(t))
+		permit, err := s.admission.acquire(within(t), notSmall)
 		if err != nil {
 			t.Fatal(err)
 		}

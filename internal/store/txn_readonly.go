@@ -75,7 +75,8 @@ func (s *Store) runReadOnlyAt(
 	}
 	var permit *Permit
 	if t.long(tree) {
-		if permit, err = s.admission.acquireOnce(ctx); err != nil {
+		bytes := t.returns(s.index) * s.expectedRow(false) * max(1, t.Copies)
+		if permit, err = s.admission.acquireOnce(ctx, bytes); err != nil {
 			return nil, err
 		}
 	}

@@ -7,10 +7,14 @@ import (
 	"testing"
 )
 
+// limitedBytes is a limit of which the result of a long read is not a small part.
+const limitedBytes = 4 << 20
+
 // withoutMemory returns a store with more keys than a short read has, a transaction that writes and returns them all,
 // and a result that fills the limit.
 func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 	t.Helper()
+	cfg.ResultBytes = limitedBytes
 	cfg.Caller = func(ctx context.Context) any { return ctx.Value(callerKey{}) }
 	s := openStore(t, openSQLite(t), cfg)
 	eventually(t, "the index is complete", s.index.Complete)
@@ -18,7 +22,7 @@ func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 		put(t, s, fmt.Sprint("object", i), "value")
 	}
 	ctx := as(t.Context(), "slow")
-	permit, err := s.AcquirePermit(ctx)
+	permit, err := s.AcquirePermit(ctx, limitedBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +30,7 @@ func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 	return s, &Txn{KeepPermit: true, Success: []Op{
 		{Put: &PutRequest{Key: []byte("written")}},
 		{Range: &RangeRequest{Key: []byte("object"), End: []byte("objecu")}},
-	}}, permit.Charge(ctx, DefaultResultBytes)
+	}}, permit.Charge(ctx, limitedBytes)
 }
 
 // A transaction that writes and returns many rows is not evaluated until there is memory for its result. The result
@@ -65,7 +69,7 @@ func TestWritesReserveMemoryForTheirResults(t *testing.T) {
 	if get(t, s, "written", 0).Version != 3 {
 		t.Error("a transaction was evaluated without memory")
 	}
-	account.Release(DefaultResultBytes)
+	account.Release(limitedBytes)
 	a := <-answers
 	if a.err != nil || len(a.res.Results[1].Range.Rows) != longRead+1 || a.res.Permit == nil {
 		t.Fatalf("got %+v, %v", a.res, a.err)
@@ -130,7 +134,7 @@ func TestRequestsThatWaitForMemoryAreBounded(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	account.Release(DefaultResultBytes)
+	account.Release(limitedBytes)
 	res, err := s.Txn(within(t), txn)
 	if err != nil {
 		t.Fatal(err)
