@@ -16,14 +16,18 @@ const (
 	stallTime = drainTime / stallsPerDrain
 	// stallsPerDrain is how often a client is checked in drainTime.
 	stallsPerDrain = 5
-	// smallResults is how many callers with results may be admitted although there is no memory left, each with one
-	// result of up to this fraction of the limit. So a few large results that nobody receives delay no small reads.
+	// smallResults is how many small results make up the limit.
 	smallResults = 64
 )
 
 // shared is the part of the limit that any caller may use. The rest is for callers that have no result waiting, so a
 // client that receives nothing blocks nobody else.
 func (q *admission) shared() int64 { return q.limit / 4 * 3 }
+
+// small is the size of a result with which a caller that has no other one is admitted although there is no memory left,
+// as long as the callers with results are so few that small ones could not fill the limit again. So a few large results
+// that nobody receives delay neither small reads nor gets.
+func (q *admission) small() int64 { return max(q.limit/smallResults, largestRow) }
 
 // holder is a caller that has results.
 type holder struct {
@@ -208,5 +212,5 @@ func (q *admission) admits(p *waiter) bool {
 	case used < q.limit:
 		return true
 	}
-	return p.bytes <= q.limit/smallResults && len(q.accounts) < smallResults
+	return p.bytes <= q.small() && int64(len(q.accounts)) < q.limit/q.small()
 }
