@@ -1,6 +1,5 @@
 #include "database.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,11 +13,10 @@ struct database {
 	char *path;
 	int length, handles;
 	database *next;
-	descriptor *descriptors;
 	int known; // device and inode are those of the file
 	dev_t device;
 	ino_t inode;
-	int summed, sealed, locked;
+	int summed, sealed;
 	uint32_t page;
 	int big;
 	uint8_t start[8];
@@ -64,6 +62,15 @@ database *database_acquire(const char *path, int length) {
 	return d;
 }
 
+// in_use reports whether SQLite may have that file open, by any path.
+static int in_use(dev_t device, ino_t inode) {
+	database *d = databases;
+	while (d && !(d->known && d->device == device && d->inode == inode)) {
+		d = d->next;
+	}
+	return d != 0;
+}
+
 void database_release(database *d) {
 	sqlite3_mutex *m = lock();
 	if (--d->handles == 0) {
@@ -72,13 +79,13 @@ void database_release(database *d) {
 			at = &(*at)->next;
 		}
 		*at = d->next;
-		descriptors_close(d->descriptors);
 		for (int i = 0; i < CHUNKS; i++) {
 			free(d->chunks[i]);
 		}
 		free(d->path);
 		free(d);
 	}
+	descriptors_close(in_use);
 	sqlite3_mutex_leave(m);
 }
 
@@ -100,17 +107,21 @@ int database_same(database *d) {
 
 int database_open(database *d, int flags) {
 	sqlite3_mutex *m = lock();
-	int fd = descriptors_open(&d->descriptors, d->path, flags);
+	int fd = descriptor_open(d->path, flags);
 	sqlite3_mutex_leave(m);
 	return fd;
 }
 
-int database_lock(database *d, int fd, int on) {
+void database_close(database *d, int fd) {
 	sqlite3_mutex *m = lock();
-	int err = on && d->locked ? -EAGAIN : descriptor_lock(fd, on);
-	if (err >= 0) {
-		d->locked = on;
-	}
+	descriptor_release(fd);
+	sqlite3_mutex_leave(m);
+	database_release(d);
+}
+
+int database_lock(int fd, int on) {
+	sqlite3_mutex *m = lock();
+	int err = descriptor_lock(fd, on);
 	sqlite3_mutex_leave(m);
 	return err;
 }

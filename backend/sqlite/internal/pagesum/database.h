@@ -23,11 +23,13 @@ void database_release(database *);
 // call says which one that is.
 int database_same(database *);
 
-// database_open returns a descriptor of the file, as descriptors_open does. The last release closes it.
+// database_open returns a descriptor of the file, as descriptor_open does. database_close gives it back, and releases
+// the database.
 int database_open(database *, int flags);
+void database_close(database *, int fd);
 
-// database_lock is descriptor_lock, except that within this process it works on every system.
-int database_lock(database *, int fd, int on);
+// database_lock is descriptor_lock.
+int database_lock(int fd, int on);
 
 // summed is set while the pages of the file have checksums. All connections must learn that at once, because any of
 // them may be the next to write a page.

@@ -18,8 +18,8 @@ import (
 )
 
 // File is a database file, read and synced beside SQLite. Its descriptor stays open until the last File and the last of
-// SQLite's connections to the database in this process are closed: the kernel drops SQLite's locks on a file as soon as
-// the process closes any descriptor of it. The zero File is closed.
+// SQLite's connections to the file in this process are closed, whatever names they have opened it by: the kernel drops
+// SQLite's locks on a file as soon as the process closes any descriptor of it. The zero File is closed.
 type File struct {
 	path     string
 	database *C.database
@@ -125,7 +125,7 @@ func (f *File) Lock() (all bool, err error) {
 	if f.database == nil {
 		return false, fmt.Errorf("lock %s: %w", f.path, os.ErrClosed)
 	}
-	n := C.database_lock(f.database, C.int(f.fd), 1)
+	n := C.database_lock(C.int(f.fd), 1)
 	if n < 0 {
 		return false, ErrLocked
 	}
@@ -140,9 +140,9 @@ func (f *File) Fd() int { return f.fd }
 func (f *File) Close() error {
 	if f.database != nil {
 		if f.locked { // others may still use the descriptor
-			C.database_lock(f.database, C.int(f.fd), 0)
+			C.database_lock(C.int(f.fd), 0)
 		}
-		C.database_release(f.database)
+		C.database_close(f.database, C.int(f.fd))
 		f.database = nil
 	}
 	return nil
