@@ -21,15 +21,16 @@ import (
 
 // Backend is a [backend.Backend] over one SQLite file. [Open] creates it.
 type Backend struct {
-	cfg     Config
-	log     *slog.Logger
-	tracer  *tracing.Tracer // nil makes no spans
-	path    string
-	tempDir string        // removed by Close when not empty
-	given   string        // the path to the file before symbolic links are followed
-	file    *pagesum.File // the database file, used to sync it concurrently with the writer
-	content content
-	logFile os.FileInfo // the log, nil if it could not be looked at
+	cfg       Config
+	log       *slog.Logger
+	tracer    *tracing.Tracer // nil makes no spans
+	path      string
+	tempDir   string        // removed by Close when not empty
+	given     string        // the path to the file before symbolic links are followed
+	file      *pagesum.File // the database file, used to sync it concurrently with the writer
+	content   content
+	logFile   *os.File        // the log, nil if it could not be opened
+	salvaging loglimit.Outage // of a removed log
 
 	// lock is the lock file; once the backend is open, content's mutex guards it and lockInfo. If fileLocked is set,
 	// the database file is locked, too.
@@ -281,15 +282,20 @@ func (b *Backend) finishLog() {
 	}
 	_, err := b.writer.run(markClosed)
 	if err == nil || isCode(err, sqlite3.ErrFull) {
-		_, err = b.copyLog(b.writer, "TRUNCATE")
+		var n []int64
+		if n, err = b.copyLog(b.writer, "TRUNCATE"); err == nil && !copiedAll(n) {
+			err = errLogInUse
+		}
 	}
-	const left = "checkpoint at close failed; "
 	switch {
 	case err == nil, errors.Is(err, errOverwritten): // logged
 	case removed:
-		b.log.Error(left+"what only the removed write-ahead log held is lost", "path", b.path, "error", err)
+		b.putLogBack(err)
+	case errors.Is(err, errLogInUse): // Litestream, for example, always does that
+		b.log.Info("checkpoint at close is incomplete; the next start goes on from the WAL", "path", b.path,
+			"reason", err)
 	default:
-		b.log.Warn(left+"the next start goes on from the WAL", "path", b.path, "error", err)
+		b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
 	}
 }
 
@@ -323,6 +329,9 @@ func (b *Backend) release() error {
 	}
 	if b.file != nil {
 		err = errors.Join(err, b.file.Close())
+	}
+	if b.logFile != nil {
+		err = errors.Join(err, b.logFile.Close())
 	}
 	if b.lock != nil {
 		err = errors.Join(err, b.lock.Close())

@@ -52,14 +52,17 @@ func (b *Backend) copyLog(c *conn, mode string) (n []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(n) != 3 || n[1] < 0 || n[1] != n[2] {
-		revision = 0 // not all was copied
+	if !copiedAll(n) {
+		revision = 0
 	}
 	if !b.cfg.NoPageChecksums && b.content.state != unknownState && !b.writtenSo(revision) {
 		return nil, b.stopUsing()
 	}
 	return n, nil
 }
+
+// copiedAll reports whether a checkpoint with these three numbers has copied the whole log.
+func copiedAll(n []int64) bool { return len(n) == 3 && n[1] >= 0 && n[1] == n[2] }
 
 // writtenSo reports whether the content can be what a checkpoint up to a revision has left. It cannot if another
 // program has written to the file meanwhile.
@@ -216,11 +219,15 @@ func (b *Backend) settleLog(ctx context.Context, n note) (filled, belongs bool, 
 	return filled, belongs, err
 }
 
+// savedLog returns the path of a log that is moved or copied aside now.
+func (b *Backend) savedLog() string {
+	return b.path + "-wal." + time.Now().UTC().Format("20060102T150405Z")
+}
+
 // saveLog moves a log aside that does not belong to the file, which another program has put there while a server had
 // it open. The log may hold that server's last writes.
 func (b *Backend) saveLog() error {
-	log := b.path + "-wal"
-	saved := log + "." + time.Now().UTC().Format("20060102T150405Z")
+	log, saved := b.path+"-wal", b.savedLog()
 	if err := os.Rename(log, saved); err != nil {
 		return fmt.Errorf("move the write-ahead log aside: %w", err)
 	}

@@ -112,7 +112,8 @@ func (b *Backend) logAt() bool {
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist)
 	}
-	return os.SameFile(at, b.logFile)
+	open, err := b.logFile.Stat()
+	return err != nil || os.SameFile(at, open)
 }
 
 // salvageLog copies a log that was removed into the file: only this process still has it open. It reports whether that
@@ -134,11 +135,15 @@ func (b *Backend) salvageLog() (done bool) {
 		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 		b.noteReached() // the next start finds less
 		return true
-	case err != nil:
-		b.log.Warn("cannot copy the removed write-ahead log into the database file yet", "path", b.path, "error", err)
+	case err == nil && !copiedAll(n):
+		err = errLogInUse
+	}
+	if err != nil {
+		if b.salvaging.Failed() {
+			b.log.Warn("cannot copy the removed write-ahead log into the database file yet", "path", b.path, "error",
+				err)
+		}
 		return false
-	case len(n) != 3 || n[1] < 0 || n[1] != n[2]:
-		return false // a read needs an older state of the file
 	}
 	b.log.Info("copied the removed write-ahead log into the database file; restart to accept writes again",
 		"path", b.path)

@@ -159,7 +159,7 @@ func (b *Backend) load() error {
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}
-	if b.logFile, err = os.Stat(b.path + "-wal"); err != nil {
+	if b.logFile, err = os.Open(b.path + "-wal"); err != nil {
 		b.log.Warn("cannot notice a removal of the write-ahead log", "path", b.path, "error", err)
 	}
 	b.windowRows = windowRows

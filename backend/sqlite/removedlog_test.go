@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// reading begins a read transaction as another program does, and returns what ends it.
+func reading(t *testing.T, path string) (end func()) {
+	t.Helper()
+	c, err := (&sqlite3.SQLiteDriver{}).Open("file:" + path + "?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.(*sqlite3.SQLiteConn).Exec("BEGIN; SELECT revision FROM clock", nil); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// When another process reads an older state of a file whose log was removed, the log cannot be copied into the file, and
+// a stop saves it beside the file.
+func TestRemovedLogInUse(t *testing.T) {
+	for name, replaced := range map[string]bool{"removed": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			path := filepath.Join(t.TempDir(), "db")
+			b := openTest(t, Config{Path: path, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+			writeKeys(t, b, "a")
+			end := reading(t, path)
+			writeKeys(t, b, "b", "c")
+			acknowledged := revision(t, b)
+			err := os.Remove(path + "-wal")
+			if replaced {
+				err = errors.Join(err, os.WriteFile(path+"-wal", []byte("another"), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.connect(); !errors.Is(err, errLogRemoved) {
+				t.Fatalf("connect: %v", err)
+			}
+			for range 2 {
+				if b.salvageLog() {
+					t.Fatal("copied the log while it is in use")
+				}
+			}
+			b.writerLock <- struct{}{}
+			err = b.writer.exec("PRAGMA busy_timeout = 1") // do not wait for the reader at the end
+			b.releaseWriter()
+			if err := errors.Join(err, b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			said := out.String()
+			if n := strings.Count(said, "into the database file yet"); n != 1 || !strings.Contains(said, "another process") {
+				t.Errorf("said %d times that the log is in use:\n%s", n, said)
+			}
+			if replaced {
+				saved, err := filepath.Glob(path + "-wal.*")
+				if err != nil || len(saved) != 1 || !strings.Contains(said, saved[0]) {
+					t.Fatalf("saved %s, %v:\n%s", saved, err, said)
+				}
+				if err := os.Rename(saved[0], path+"-wal"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			crashed := filepath.Join(t.TempDir(), "db") // without the index of the log, which the reader still has
+			for _, suffix := range []string{"", "-wal", ".lock"} {
+				copyFile(t, path+suffix, crashed+suffix)
+			}
+			for _, path := range []string{crashed, path} {
+				b := openTest(t, Config{Path: path})
+				if rows, err := list(t, b); err != nil || len(rows) != 3 || revision(t, b) != acknowledged {
+					t.Errorf("%d keys at revision %d, %v; acknowledged: %d", len(rows), revision(t, b), err,
+						acknowledged)
+				}
+			}
+			end()
+		})
+	}
+}
+
+// A reader of another process that delays the checkpoint at close is no fault: the log is there.
+func TestLogInUseAtClose(t *testing.T) {
+	var out bytes.Buffer
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	writeKeys(t, b, "a")
+	end := reading(t, path)
+	writeKeys(t, b, "b")
+	b.writerLock <- struct{}{}
+	err := b.writer.exec("PRAGMA busy_timeout = 1")
+	b.releaseWriter()
+	if err := errors.Join(err, b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if said := out.String(); !strings.Contains(said, "level=INFO msg=\"checkpoint at close is incomplete") {
+		t.Errorf("said %s", said)
+	}
+	end()
+	b = openTest(t, Config{Path: path})
+	if rows, err := list(t, b); err != nil || len(rows) != 2 {
+		t.Errorf("%d keys, %v", len(rows), err)
+	}
+}
