@@ -50,6 +50,9 @@ func TestCheck(t *testing.T) {
 		"password": {
 			sqlstore.Config{Datastore: "postgres://h/d", DatastorePasswordFile: cert}, sqlstore.ErrConfig,
 		},
+		"password directory": {
+			sqlstore.Config{Datastore: "postgres://h/d", DatastorePasswordFile: dir}, sqlstore.ErrConfig,
+		},
 		"audit directory":  {sqlstore.Config{AuditLog: filepath.Join(dir, "none", "audit")}, sqlstore.ErrConfig},
 		"no place for TLS": {sqlstore.Config{AutoTLS: true}, sqlstore.ErrConfig},
 		"half of a pair":   {sqlstore.Config{AutoTLS: true, TLS: sqlstore.TLSFiles{Key: key}}, sqlstore.ErrConfig},

@@ -70,12 +70,12 @@ func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend
 	return b, err
 }
 
-// checkPasswordFile returns [ErrConfig] if the file with the password is missing.
+// checkPasswordFile returns [ErrConfig] if the file with the password cannot be read.
 func (c *Config) checkPasswordFile() error {
 	if c.DatastorePasswordFile == "" {
 		return nil
 	}
-	if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
+	if _, err := os.ReadFile(c.DatastorePasswordFile); err != nil {
 		return fmt.Errorf("%w: the datastore password file: %w", ErrConfig, err)
 	}
 	return nil

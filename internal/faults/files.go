@@ -14,9 +14,8 @@ import (
 
 // PasswordFile checks the file that holds the password for the database.
 func PasswordFile(path string) *conditions.Fault {
-	f, err := os.Open(path)
+	_, err := os.ReadFile(path) // a directory opens without an error
 	if err == nil {
-		_ = f.Close()
 		return nil
 	}
 	return &conditions.Fault{Reason: "PasswordFileUnreadable", Message: fmt.Sprintf(
