@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
+	"os"
 	"strings"
 )
 
@@ -22,6 +24,10 @@ func dsnError(dsn string, err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {
 		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
+	}
+	if strings.Contains(err.Error(), "unable to add CA to cert pool") {
+		return fmt.Errorf("%w: %s of sslrootcert, here or in the environment, has no certificates in PEM format: write "+
+			"that of the server's authority to it", ErrParameter, rootFile(dsn))
 	}
 	if name := refusedParameter(err); name != "" {
 		return fmt.Errorf("%w: %s: the value of %s, here or in the environment, is not valid: %s", ErrDSN, Redact(dsn),
@@ -45,4 +51,26 @@ func refusedParameter(err error) (name string) {
 		}
 	}
 	return name
+}
+
+// rootFile names the file with the certificates of authorities.
+func rootFile(dsn string) string {
+	const name = "sslrootcert"
+	if u, err := url.Parse(dsn); err == nil && u.Query().Has(name) {
+		return "the file " + u.Query().Get(name)
+	}
+	for rest, more := dsn, true; more; {
+		var key, value string
+		if key, rest, more = strings.Cut(rest, "="); !more {
+			break
+		}
+		value, rest, more = keywordValue(strings.TrimLeft(rest, " \t\r\n"))
+		if strings.TrimSpace(key) == name {
+			return "the file " + strings.Trim(value, "'")
+		}
+	}
+	if file := os.Getenv("PGSSLROOTCERT"); file != "" {
+		return "the file " + file
+	}
+	return "the file"
 }
