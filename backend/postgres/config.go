@@ -59,8 +59,8 @@ type Config struct {
 // Open connects, migrates the schema if needed and checks that the server keeps what it acknowledges. It tries once;
 // the caller must retry if the server is not up yet.
 //
-// Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN],
-// [ErrParameter].
+// Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrIncomplete],
+// [ErrUnsuitable], [ErrDSN], [ErrParameter].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if err := checkSession(cfg.DSN); err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ var (
 	ErrParameter = errors.New("bad parameter of the database")
 	// ErrUnsuitable is returned for a server that cannot provide the guarantees that sqlstore makes.
 	ErrUnsuitable = errors.New("the database server does not suit")
+	// ErrIncomplete is returned for a database that lacks a table, or the row of a table that has one.
+	ErrIncomplete = errors.New("the database is incomplete, as after a restore that left something out; restore a " +
+		"complete backup")
 	// ErrRefused is returned when the server refuses the user, the database, a right or a parameter. A retry helps only
 	// after somebody has changed the server or the settings. It wraps [backend.ErrUnavailable], because that may happen
 	// under a running replica, which must go on trying.
@@ -35,9 +38,21 @@ func (refusal) Unwrap() error { return backend.ErrUnavailable }
 var errNotOne = fmt.Errorf("%w: the one row of the table clock or auth was not found, or several were; run "+
 	"REINDEX TABLE clock and 'sqlstore check', or restore a backup", backend.ErrCorrupt)
 
-// errNoMaintenance is returned when the table that says which replica does the maintenance has no row: all would do it.
-var errNoMaintenance = fmt.Errorf("%w: its table maintenance has no row, as after a restore that left it out; "+
-	"restore a complete backup", backend.ErrUnavailable)
+// Errors of a running replica for tables whose one row is missing.
+var (
+	errNoMaintenance = noRow("maintenance")     // all replicas would do the maintenance
+	errNoPurge       = noRow("purge")           // pins and purges would not wait for each other
+	errNoExtension   = noRow("lease_extension") // leases would end that no client could renew
+)
+
+func noRow(table string) error {
+	return fmt.Errorf("%w: its table %s has no row, as after a restore that left it out; restore a complete backup",
+		backend.ErrUnavailable, table)
+}
+
+// errNoTable is returned by a running replica, and to tools, when a table is missing.
+var errNoTable = errors.New("a table of sqlstore's is missing: restart the server, which migrates the schema of an " +
+	"older version; if it says that the database is incomplete, restore a complete backup")
 
 // The SQLSTATEs that are handled specially.
 const (
@@ -178,8 +193,10 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 		case codeNoSuchStatement, codeDupStatement:
 			err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs "+
 				"default_query_exec_mode=exec in the DSN", err)
-		case codeNoColumn, codeNoTable: // a backup of before the migration was restored, for example
+		case codeNoColumn: // a backup of before the migration was restored, for example
 			err = fmt.Errorf("%w: %w", ErrOldSchema, err)
+		case codeNoTable:
+			err = fmt.Errorf("%w: %w", errNoTable, err)
 		}
 	}
 	if todo := remedy(err); todo != "" {

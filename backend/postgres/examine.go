@@ -110,6 +110,9 @@ func (e *examination) tables(ctx context.Context) error {
 	case st.Version < st.Newest:
 		e.ok(subject, fmt.Sprintf("version %d; a start migrates it to %d", st.Version, st.Newest))
 	default:
+		if err := e.b.checkComplete(ctx); errors.Is(err, ErrIncomplete) {
+			return err
+		}
 		e.ok(subject, fmt.Sprintf("version %d", st.Version))
 	}
 	return nil

@@ -35,13 +35,17 @@ func (b *Backend) ExtendLeases(ctx context.Context) (done bool, err error) {
 // see toBeExtended. A new extension starts with all leases again; those that were extended after an import may then
 // get more, up to their TTL.
 func extendPart(ctx context.Context, tx pgx.Tx) (done bool, err error) {
-	next, last, n := int64(0), int64(0), int64(0)
+	next, last, n, there := int64(0), int64(0), int64(0), false
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {
+		there = true
 		if done = s.null(); !done {
 			next = s.integer()
 		}
 		return nil
 	}, lockExtension, nil)
+	if err == nil && !there {
+		err = errNoExtension
+	}
 	if err != nil || done {
 		return done, err
 	}

@@ -87,7 +87,7 @@ const (
 	// cannot search for something that changes with every row.
 	dueLeases = "SELECT id, expires_at <= (SELECT clock_timestamp()) FROM leases " +
 		"WHERE due_at <= (SELECT clock_timestamp()) AND " +
-		"(SELECT next_lease FROM lease_extension WHERE id = 1) IS NULL " +
+		"EXISTS (SELECT FROM lease_extension WHERE id = 1 AND next_lease IS NULL) " +
 		"ORDER BY due_at LIMIT $1::bigint"
 	// postponeLeases passes over leases that are being renewed, so it waits for no other statement. It joins an array,
 	// because Postgres compares a row that has changed meanwhile with each element of one in a condition.

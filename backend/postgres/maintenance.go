@@ -67,18 +67,30 @@ const emptySize = 4 * 8192
 const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"SELECT c.oid FROM pg_class AS c WHERE c.oid IN (t.oid, t.reltoastrelid) UNION ALL " +
 	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
-	"c.bytes - p.bytes" +
-	fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
+	"c.bytes - (SELECT p.bytes FROM purge AS p WHERE p.id = 1)" +
+	fromClock + ", pg_class AS t WHERE t.oid = 'object_versions'::regclass"
 
 // Size implements [backend.Backend]. InUse is counted as rows are written and removed, because Postgres does not report
 // it.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
-	err = b.laneFor(ctx).query(ctx, "read the size", func() { size = backend.Size{} }, func(s *scanner) error {
-		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
+	clock, progress := false, false // are there
+	reset := func() { size, clock, progress = backend.Size{}, false, false }
+	err = b.laneFor(ctx).query(ctx, "read the size", reset, func(s *scanner) error {
+		size.Total, size.Reads = s.integer(), int(b.reading.Load())-1
+		clock, progress = true, !s.null()
+		size.InUse = s.integer() + emptySize
 		return nil
 	}, readSize)
+	switch {
+	case err != nil:
+		return backend.Size{}, err
+	case !clock:
+		return backend.Size{}, backend.ErrNoClock
+	case !progress:
+		return backend.Size{}, errNoPurge
+	}
 	size.Total = max(size.Total, size.InUse)
-	return size, err
+	return size, nil
 }
 
 // The planner learns the size of a table when the table is analyzed. Autovacuum does that once a minute at best, and a

@@ -18,7 +18,8 @@ const (
 		"is_now AS (UPDATE maintenance AS m SET heard_at = clock_timestamp() FROM was WHERE m.id = 1 " +
 		"RETURNING m.heard_at) " +
 		"SELECT was.holder, (extract(epoch FROM is_now.heard_at - was.heard_at) * 1000000)::bigint, " +
-		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf + " FROM was, is_now"
+		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " +
+		"EXISTS (SELECT FROM purge AS p WHERE p.id = 1), " + weakOf + " FROM was, is_now"
 	// dropDead also drops members that were seen in the future: the clock was stepped back, and a dead one would stay
 	// until then. A live one returns with its next heartbeat.
 	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND (seen_at <= clock_timestamp() - $2::bigint * " +
@@ -48,7 +49,14 @@ func (b *Backend) Heartbeat(
 		there := false
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
 			there = true
-			ms.Leader, ms.Silence, ms.Extending = uint64(s.integer()), microseconds(s.integer()).Abs(), s.boolean()
+			ms.Leader, ms.Silence = uint64(s.integer()), microseconds(s.integer()).Abs()
+			if s.null() {
+				return errNoExtension
+			}
+			ms.Extending = s.boolean()
+			if purge := s.boolean(); !purge {
+				return errNoPurge
+			}
 			b.noteWeak(s.text())
 			return nil
 		}, lockMaintenance, nil)

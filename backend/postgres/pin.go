@@ -33,7 +33,7 @@ const (
 func (b *Backend) Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
 	id = 1 + rand.Int64N(math.MaxInt64)
 	err = b.reads.transaction(ctx, "pin a revision", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockPurge); err != nil {
+		if _, err := acquirePurge(ctx, tx); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, insertPin, id, revision, d.Microseconds())

@@ -161,11 +161,7 @@ func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backen
 }
 
 func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.PurgeResult, err error) {
-	var p purgeProgress
-	err = scan(ctx, tx.Conn(), func(s *scanner) error {
-		p = purgeProgress{s.integer(), backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}}
-		return nil
-	}, lockPurge, nil)
+	p, err := acquirePurge(ctx, tx)
 	if err != nil {
 		return res, err
 	}
@@ -215,10 +211,30 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	res.Near = res.Through
 	res.Done = res.Done && p.target >= compacted
 	if p != before || res.Removed > 0 {
-		_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, bytes)
+		tag, err := tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, bytes)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errNoPurge
+		}
+		if err != nil {
+			return res, err
+		}
 	}
 	res.Duration = time.Since(began)
-	return res, err
+	return res, nil
+}
+
+// acquirePurge keeps others from removing rows and from creating pins until the transaction ends.
+func acquirePurge(ctx context.Context, tx pgx.Tx) (p purgeProgress, err error) {
+	there := false
+	err = scan(ctx, tx.Conn(), func(s *scanner) error {
+		there = true
+		p = purgeProgress{s.integer(), backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}}
+		return nil
+	}, lockPurge, nil)
+	if err == nil && !there {
+		err = errNoPurge
+	}
+	return p, err
 }
 
 func supersedingRow(s *scanner) superseding {

@@ -80,6 +80,9 @@ func (b *Backend) start(ctx context.Context) error {
 	if err := errors.Join(schema.Up(ctx, db, b.log), db.Close()); err != nil {
 		return b.translateMigration(ctx, err)
 	}
+	if err := b.checkComplete(ctx); err != nil {
+		return err
+	}
 	if err := b.checkHome(ctx); err != nil {
 		return err
 	}
@@ -93,6 +96,8 @@ func (b *Backend) translateMigration(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, schema.ErrNewer), errors.Is(err, schema.ErrDirty), errors.Is(err, schema.ErrKine):
 		return err
+	case e != nil && e.Code == codeNoTable:
+		return fmt.Errorf("%w: %w", ErrIncomplete, err)
 	case errors.Is(err, schema.ErrLocked):
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	case e == nil, !refused(err), conflict(err), timedOut(err), strings.HasPrefix(e.Code, "53"),
