@@ -45,7 +45,9 @@ func TestWaitIsLoggedSeldom(t *testing.T) {
 		if err := c.await(t.Context(), func(error) {}, func() error { return nil }); err != nil || out.Len() > 0 {
 			t.Errorf("a database that is there: %v, %s", err, &out)
 		}
-		for _, final := range []error{schema.ErrNewer, postgres.ErrIncomplete, fmt.Errorf("open: %w", postgres.ErrRefused)} {
+		for _, final := range []error{
+			schema.ErrNewer, postgres.ErrIncomplete, fmt.Errorf("open: %w", postgres.ErrRefused),
+		} {
 			if err := c.await(t.Context(), func(error) {}, func() error { return final }); !errors.Is(err, final) ||
 				out.Len() > 0 {
 				t.Errorf("a wait that cannot help: %v, %s", err, &out)

@@ -26,8 +26,8 @@ func dsnError(dsn string, err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
 	}
 	if strings.Contains(err.Error(), "unable to add CA to cert pool") {
-		return fmt.Errorf("%w: %s of sslrootcert, here or in the environment, has no certificates in PEM format: write "+
-			"that of the server's authority to it", ErrParameter, rootFile(dsn))
+		return fmt.Errorf("%w: %s of sslrootcert, here or in the environment, has no certificates in PEM format: "+
+			"write that of the server's authority to it", ErrParameter, rootFile(dsn))
 	}
 	if name := refusedParameter(err); name != "" {
 		return fmt.Errorf("%w: %s: the value of %s, here or in the environment, is not valid: %s", ErrDSN, Redact(dsn),

@@ -9,8 +9,8 @@ import (
 )
 
 // errLogInUse is the reason why a checkpoint did not copy the whole log.
-var errLogInUse = errors.New("a read transaction of another process, or a long read of a client, needs an older state " +
-	"of the database file; it ends with that process or read")
+var errLogInUse = errors.New("a read transaction of another process, or a long read of a client, needs an older " +
+	"state of the database file; it ends with that process or read")
 
 // putLogBack saves the content of a removed log at close, when a checkpoint could not copy it into the file: only this
 // process still has it open.

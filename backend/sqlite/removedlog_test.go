@@ -29,8 +29,8 @@ func reading(t *testing.T, path string) (end func()) {
 	}
 }
 
-// When another process reads an older state of a file whose log was removed, the log cannot be copied into the file, and
-// a stop saves it beside the file.
+// When another process reads an older state of a file whose log was removed, the log cannot be copied into the file,
+// and a stop saves it beside the file.
 func TestRemovedLogInUse(t *testing.T) {
 	for name, replaced := range map[string]bool{"removed": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,8 @@ func TestRemovedLogInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := out.String()
-			if n := strings.Count(said, "into the database file yet"); n != 1 || !strings.Contains(said, "another process") {
+			n := strings.Count(said, "into the database file yet")
+			if n != 1 || !strings.Contains(said, "another process") {
 				t.Errorf("said %d times that the log is in use:\n%s", n, said)
 			}
 			if replaced {

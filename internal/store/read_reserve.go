@@ -175,9 +175,10 @@ func (q *admission) tryReserve(ctx context.Context, bytes, spare int64) *Account
 	return k
 }
 
-// read corrects the account after the read got rows of a size, of which the fetched ones have so many bytes. If all its rows will
-// need more than there is, it must start over. One that has waited does so only if it needs a quarter more than it
-// waited for; then it waits for at least twice as much, so it starts over a few times at most.
+// read corrects the account after the read got rows of a size, of which the fetched ones have so many bytes. If all its
+// rows will need more than there is, it must start over. One that has waited does so only if it needs a quarter more
+// than it waited for; then it waits for at least twice as much, so it starts over a few times at most. Errors:
+// [ErrResultTooLarge].
 func (r *reservation) read(rows int, size, bytes int64) error {
 	if r == nil {
 		return nil
