@@ -85,16 +85,18 @@ func (r *Reservation) Covers() int64 {
 }
 
 // Grow waits for capacity for the next part of the body, after what the reservation covers has arrived. Errors:
-// [ErrFull], also when ctx ends.
+// [ErrFull], also when ctx ends, and [ErrSlow] if the body was aborted.
 func (r *Reservation) Grow(ctx context.Context) error {
-	r.claim.arrived()
+	if r.claim.arrived() {
+		return ErrSlow // it must not wait with capacity that others count on
+	}
 	arrived := r.Covers()
 	r.stage++
 	next, err := r.of.stages[r.stage].reserve(ctx, r.Covers(), r.abort)
 	if err != nil {
 		return err
 	}
-	r.claim.free()
+	r.claim.release()
 	r.claim = next
 	r.Received(int(arrived))
 	return nil
@@ -107,4 +109,4 @@ func (r *Reservation) Received(n int) { r.claim.received(n) }
 func (r *Reservation) Arrived() { r.claim.arrived() }
 
 // Release releases the capacity. It may be called twice.
-func (r *Reservation) Release() { r.claim.free() }
+func (r *Reservation) Release() { r.claim.release() }

@@ -85,6 +85,33 @@ func TestStagesEnd(t *testing.T) {
 	})
 }
 
+// A body that was aborted does not wait for more capacity: others count on what it has.
+func TestAbortedBodiesDoNotGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		r, err := b.Reserve(t.Context(), mib, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := b.stages[0].pool, b.last()
+		all := serve(t, last)
+		time.Sleep(stall)
+		for range stages[0].capacity/stages[0].most - 1 {
+			enter(t, first, stages[0].most).arrived()
+		}
+		go func() { enter(t, first, stages[0].most).release() }()
+		synctest.Wait() // until it has evicted the body
+		if err := r.Grow(t.Context()); !errors.Is(err, ErrSlow) {
+			t.Error(err)
+		}
+		r.Release()
+		synctest.Wait()
+		for _, e := range all {
+			e.release()
+		}
+	})
+}
+
 // checkStages checks that no stage is in use.
 func checkStages(t *testing.T, b *Budget) {
 	t.Helper()

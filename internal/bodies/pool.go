@@ -5,57 +5,84 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 const (
-	// waitTimeout is how long an unread body waits for others to finish.
+	// waitTimeout is how long an unread body waits for others while nothing arrives of them. While something does, it
+	// waits for up to its timeout: they finish or are evicted.
 	waitTimeout = 3 * time.Second
 	// graceShare and stallShare are the shares of its time that a body has to arrive while others wait for its
 	// capacity, and that it may send nothing: 10 seconds and one of a minute.
 	graceShare, stallShare = 6, 60
 )
 
-// pool is memory that bodies share.
+// pool is memory that bodies share. Those without capacity wait in the order of their arrival.
 type pool struct {
-	capacity *semaphore.Weighted
-	timeout  time.Duration
+	timeout time.Duration
 
 	mu       sync.Mutex
+	free     int64    // bytes that no body has
+	ending   int64    // bytes of evicted bodies, which will be free soon
+	waiting  []*claim // for capacity, the oldest first
 	arriving []*claim
+	next     *time.Timer // for the next body to evict, nil before the first
 }
 
-// claim is the capacity of a body that is being read.
+// claim is the capacity of a body that is being read, or waits to be.
 type claim struct {
-	of    *pool
-	bytes int64
-	abort func()
-	since time.Time
+	of       *pool
+	bytes    int64
+	abort    func()
+	admitted chan struct{} // closed when it has its capacity
 
-	read    int64     // bytes, under the pool's mutex
-	last    time.Time // when some of them arrived, likewise
-	release func()
+	// The pool's mutex covers the others.
+	since   time.Time // of its admission
+	read    int64     // bytes
+	last    time.Time // when some of them arrived
+	evicted bool
+	freed   bool
 }
 
 // newPool makes a pool for bodies that have timeout to arrive.
 func newPool(capacity int64, timeout time.Duration) *pool {
-	return &pool{capacity: semaphore.NewWeighted(capacity), timeout: timeout}
+	return &pool{free: capacity, timeout: timeout}
 }
 
 // reserve waits for capacity for a body of n bytes, which the caller then reads. If others wait and the body is slow,
 // it calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
 func (q *pool) reserve(ctx context.Context, n int64, abort func()) (*claim, error) {
-	if err := q.acquire(ctx, n); err != nil {
-		return nil, err
+	p := &claim{of: q, bytes: n, abort: abort, admitted: make(chan struct{})}
+	q.mu.Lock()
+	q.waiting = append(q.waiting, p)
+	q.update()
+	q.mu.Unlock()
+	timer := time.NewTimer(waitTimeout)
+	defer timer.Stop()
+	for began := time.Now(); ; timer.Reset(waitTimeout) {
+		select {
+		case <-p.admitted:
+			return p, nil
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		if err := q.leave(p, ctx.Err() != nil || time.Since(began) >= q.timeout); err != nil {
+			return nil, err
+		}
 	}
-	now := time.Now()
-	p := &claim{of: q, bytes: n, abort: abort, since: now, last: now}
-	p.release = sync.OnceFunc(func() { q.capacity.Release(n) })
+}
+
+// leave ends the wait of a body, unless it has been admitted meanwhile. A body that need not leave now stays if others
+// arrive. Errors: [ErrFull].
+func (q *pool) leave(p *claim, now bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.arriving = append(q.arriving, p)
-	return p, nil
+	others := slices.ContainsFunc(q.arriving, func(o *claim) bool { return time.Since(o.last) < waitTimeout })
+	if !p.since.IsZero() || !now && others {
+		return nil
+	}
+	q.waiting = without(q.waiting, p)
+	q.update() // those behind it may fit
+	return ErrFull
 }
 
 // received records that n bytes of the body have arrived.
@@ -67,17 +94,29 @@ func (p *claim) received(n int) {
 	}
 }
 
-// arrived ends the reading, whatever its result. It may be called twice.
-func (p *claim) arrived() {
+// arrived ends the reading, whatever its result, and reports whether the body was evicted. It may be called twice.
+func (p *claim) arrived() (evicted bool) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	p.of.arriving = slices.DeleteFunc(p.of.arriving, func(o *claim) bool { return o == p })
+	p.of.arriving = without(p.of.arriving, p)
+	return p.evicted
 }
 
-// free releases the capacity. It may be called twice.
-func (p *claim) free() {
-	p.arrived()
-	p.release()
+// release releases the capacity. It may be called twice.
+func (p *claim) release() {
+	q := p.of
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.freed {
+		return
+	}
+	p.freed = true
+	q.arriving = without(q.arriving, p)
+	q.free += p.bytes
+	if p.evicted {
+		q.ending -= p.bytes
+	}
+	q.update()
 }
 
 // due is when the body must be evicted: it sends nothing, or is behind what it takes to arrive in time. Callers hold
@@ -92,44 +131,53 @@ func (p *claim) due() time.Time {
 	return behind
 }
 
-func (q *pool) acquire(ctx context.Context, n int64) error {
-	if q.capacity.TryAcquire(n) {
-		return nil
+// update admits the bodies that fit, and evicts for the others. Callers hold the mutex.
+func (q *pool) update() {
+	for len(q.waiting) > 0 && q.waiting[0].bytes <= q.free {
+		p := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.free -= p.bytes
+		p.since = time.Now()
+		p.last = p.since
+		q.arriving = append(q.arriving, p)
+		close(p.admitted)
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
-	defer cancel()
-	var evict func()
-	missing := n
-	evict = func() {
-		if ctx.Err() != nil {
-			return
-		}
-		var later time.Duration
-		if missing, later = q.evict(missing); later > 0 {
-			time.AfterFunc(later, evict)
-		}
+	missing := -q.free - q.ending
+	for _, p := range q.waiting {
+		missing += p.bytes
 	}
-	evict()
-	if q.capacity.Acquire(ctx, n) != nil {
-		return ErrFull
-	}
-	return nil
+	q.evict(missing)
 }
 
-// evict ends the reading of as many bodies as make up n bytes, the most overdue first. If these are not enough, it
-// returns how many bytes are missing, and how long the next one has left.
-func (q *pool) evict(n int64) (missing int64, later time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.arriving) > 0 && n > 0 {
+// evict ends the reading of overdue bodies that make up n bytes, the most overdue first. If these are not enough, it
+// continues when the next one is due. Callers hold the mutex.
+func (q *pool) evict(n int64) {
+	for n > 0 && len(q.arriving) > 0 {
 		p := slices.MinFunc(q.arriving, func(x, y *claim) int { return x.due().Compare(y.due()) })
 		if later := time.Until(p.due()); later > 0 {
-			return n, later
+			q.wake(later)
+			return
 		}
 		p.abort()
+		p.evicted = true
+		q.arriving = without(q.arriving, p)
+		q.ending += p.bytes
 		n -= p.bytes
-		// it frees capacity only once
-		q.arriving = slices.DeleteFunc(q.arriving, func(o *claim) bool { return o == p })
 	}
-	return n, 0
+}
+
+// wake updates the pool later. Callers hold the mutex.
+func (q *pool) wake(later time.Duration) {
+	if q.next != nil {
+		q.next.Stop()
+	}
+	q.next = time.AfterFunc(later, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.update()
+	})
+}
+
+func without(all []*claim, p *claim) []*claim {
+	return slices.DeleteFunc(all, func(o *claim) bool { return o == p })
 }

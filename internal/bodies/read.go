@@ -67,13 +67,14 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 		if length < 0 {
 			length = limit
 		}
+		timer.Stop() // the client does not cause the wait for capacity
 		reserved, err := b.Reserve(ctx, length, late)
 		if err != nil {
 			return nil, err
 		}
 		body.release = reserved.Release
 		defer reserved.Arrived()
-		deadline := time.Now().Add(b.timeout) // the client did not cause the wait for capacity
+		deadline := time.Now().Add(b.timeout)
 		timer.Reset(b.timeout)
 		from = &reported{from, reserved}
 		for most := reserved.Covers(); most < length; most = reserved.Covers() {
@@ -85,6 +86,7 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 				return nil, err
 			}
 			began := time.Now()
+			timer.Stop()
 			if err := reserved.Grow(ctx); err != nil {
 				return nil, err
 			}
