@@ -38,6 +38,9 @@ const (
 	idleTimeout = time.Second
 )
 
+// cutOff is logged when a stop ends requests that are still being served.
+const cutOff = "cut off requests still in flight"
+
 // Server is a running server.
 type Server struct {
 	log      *slog.Logger
@@ -245,10 +248,15 @@ func (s *Server) close() error {
 func (s *Server) stopServing() (errs []error) {
 	grace, stop := context.WithTimeout(context.Background(), closeTimeout)
 	defer stop()
+	defer func() {
+		if grace.Err() != nil {
+			s.log.Warn(cutOff, "after", closeTimeout)
+		}
+	}()
 	served := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { s.cutIdle(grace, served) })
-	defer watching.Wait() // before stop, which would look like the end of the grace period
+	defer watching.Wait()
 	defer close(served)
 	if s.stopConsole != nil { // before the API, whose end its streams would report
 		s.stopConsole()
@@ -297,7 +305,6 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 		case <-served:
 			return
 		case <-grace.Done():
-			s.log.Warn("cutting off requests still in flight", "after", closeTimeout)
 			s.cut()
 			return
 		case now := <-tick.C:

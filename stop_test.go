@@ -112,7 +112,7 @@ func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if strings.Contains(log.String(), "cut off") {
+			if strings.Contains(log.String(), sqlstore.CutOff) {
 				t.Errorf("it waited to the end of the grace period:\n%s", log.String())
 			}
 			_, _ = io.Copy(io.Discard, conn) // returns when the connection ends
@@ -136,7 +136,7 @@ func TestFailedStartCutsNothingOff(t *testing.T) {
 			t.Fatal("it started")
 		}
 	}
-	if strings.Contains(log.String(), "cut off") {
+	if strings.Contains(log.String(), sqlstore.CutOff) {
 		t.Error(log.String())
 	}
 }
