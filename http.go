@@ -115,11 +115,13 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	if cfg.Profiling { // as in etcd, not on the metrics URLs
-		all.HandleFunc("/debug/pprof/", pprof.Index)
+		var stopping context.Context
+		stopping, s.stopProfiles = context.WithCancel(context.Background())
+		all.HandleFunc("/debug/pprof/", until(stopping, pprof.Index))
 		all.HandleFunc("/debug/pprof/cmdline", program)
-		all.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		all.HandleFunc("/debug/pprof/profile", until(stopping, pprof.Profile))
 		all.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		all.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		all.HandleFunc("/debug/pprof/trace", until(stopping, pprof.Trace))
 	}
 	if !cfg.NoGateway {
 		all.Handle("/v3/", s.shim.Gateway)
@@ -138,6 +140,16 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	}
 	if len(cfg.ListenConsoleURLs) > 0 {
 		s.openConsole(cfg, ops)
+	}
+}
+
+// until ends requests with ctx, as if their clients had disconnected: profiles and traces are then complete, but shorter.
+func until(ctx context.Context, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		request, cancel := context.WithCancel(r.Context())
+		defer context.AfterFunc(ctx, cancel)()
+		defer cancel()
+		h(w, r.WithContext(request))
 	}
 }
 

@@ -79,6 +79,8 @@ type Server struct {
 	consoleContext context.Context
 	stopConsole    context.CancelFunc
 	compacting     compacting
+	// stopProfiles ends profiles and traces that are being made, nil if there are none.
+	stopProfiles context.CancelFunc
 	// stopChecking ends the checks for corruption, nil before they start.
 	stopChecking context.CancelFunc
 	backups      atomic.Pointer[backup.Runner] // nil if there are none
@@ -261,6 +263,9 @@ func (s *Server) stopServing() (errs []error) {
 	if s.stopConsole != nil { // before the API, whose end its streams would report
 		s.stopConsole()
 	}
+	if s.stopProfiles != nil {
+		s.stopProfiles()
+	}
 	if s.objects != nil {
 		s.objects.Stop()
 	}
@@ -323,13 +328,14 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 	}
 }
 
-// serving counts the calls and requests being served that may be silent for a while.
+// serving counts the calls and requests on which the server works, which may be silent for a while. Requests over HTTP
+// that wait for their client are not among them.
 func (s *Server) serving() (n int) {
 	if s.shim != nil {
-		n += s.shim.Serving()
+		n += s.shim.Working()
 	}
 	if s.objects != nil {
-		n += s.objects.Serving()
+		n += s.objects.Working()
 	}
 	return n
 }

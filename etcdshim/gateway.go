@@ -42,12 +42,13 @@ type gateway struct {
 	limit  int64 // of a body, or of a document in a streaming one
 	charge func(ctx context.Context, bytes int64) *store.Account
 	awaits *answers
+	works  *serving
 	log    *slog.Logger
 }
 
 // newGateway serves the API of server. The caller must close the returned connection.
 func newGateway(
-	ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options,
+	ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, works *serving, o *Options,
 ) (http.Handler, *grpc.ClientConn, error) {
 	listener := newPipes()
 	conn, err := grpc.NewClient("passthrough:///in-process",
@@ -60,7 +61,7 @@ func newGateway(
 	if err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &gateway{codec: newJSONCodec(), charge: s.Charge, awaits: awaits, log: o.Logger}
+	g := &gateway{codec: newJSONCodec(), charge: s.Charge, awaits: awaits, works: works, log: o.Logger}
 	g.limit = gatewayFactor * int64(o.MaxRequestBytes+messageOverhead)
 	g.bodies = bodies.NewBudget(g.limit, bodyTimeout)
 	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec),
@@ -118,7 +119,9 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 		return
 	}
 	defer body.Release()
-	t := &answerWriter{ResponseWriter: w}
+	g.works.calls.Add(1)
+	defer g.works.calls.Add(-1)
+	t := &answerWriter{ResponseWriter: &toClient{w, g.works}}
 	r, end := g.awaits.begin(t, ofClient(r))
 	defer end()
 	r.Body = newWhole(body)

@@ -33,7 +33,9 @@ type Server struct {
 	Health *health.Server
 
 	codec   *codec
-	serving serving
+	serving serving // other calls than the gateway's
+	inside  serving // the gateway's
+	working serving // the gateway's, except while their clients have to read
 	web     *web
 	// inner serves the gateway, whose connection all its clients share: the limit of streams counts for each of theirs.
 	inner *grpc.Server
@@ -52,9 +54,11 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	}
 	c := newCodec()
 	out := &Server{Health: health.NewServer(), codec: c}
-	options := o.serverOptions(c, &out.serving)
+	options := o.serverOptions(c)
+	out.inner = grpc.NewServer(append(append(out.inside.options(), options...),
+		grpc.MaxConcurrentStreams(math.MaxUint32))...)
+	options = append(out.serving.options(), options...)
 	out.web = newWeb(o.MaxRequestBytes+messageOverhead, options)
-	out.inner = grpc.NewServer(append(options, grpc.MaxConcurrentStreams(math.MaxUint32))...)
 	if !o.NoWorkers {
 		options = append(options, grpc.NumStreamWorkers(streamWorkers))
 	}
@@ -67,7 +71,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	register(out.web.server)
 	register(out.inner)
 	var err error
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.inner, s, awaited, &o); err != nil {
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.inner, s, awaited, &out.working, &o); err != nil {
 		stop()
 		out.stopAll()
 		return nil, fmt.Errorf("new server: %w", err)
@@ -117,7 +121,10 @@ func (s *Server) Traffic() (received, sent uint64) {
 }
 
 // Serving returns the number of calls in progress, including the gateway's.
-func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
+func (s *Server) Serving() int { return int(s.serving.calls.Load() + s.inside.calls.Load()) }
+
+// Working returns the number of calls in progress, except the gateway's while they wait for their client.
+func (s *Server) Working() int { return int(s.serving.calls.Load() + s.working.calls.Load()) }
 
 // Shutdown makes clients reconnect elsewhere, ends endless streams (watches, keep-alives), and lets calls in flight
 // finish until ctx ends; then it cuts them off. It also waits for clients that have connected but not completed the
@@ -160,12 +167,13 @@ func (o *Options) callers() *callers {
 	return &callers{authn: o.Authenticator, certificates: o.ClientCertAuth}
 }
 
-func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
+func (o *Options) serverOptions(c *codec) []grpc.ServerOption {
 	admit := &admission{&leadership{o.NoLeader}, o.callers()}
+	var unary []grpc.UnaryServerInterceptor
+	var streams []grpc.StreamServerInterceptor
 	if o.WarningDuration > 0 {
-		calls.slow = newSlowCalls(o)
+		unary = append(unary, newSlowCalls(o).unary)
 	}
-	unary, streams := []grpc.UnaryServerInterceptor{calls.unary}, []grpc.StreamServerInterceptor{calls.stream}
 	if o.Tracer != nil {
 		t := traced{o.Tracer}
 		unary, streams = append(unary, t.unary), append(streams, t.stream)

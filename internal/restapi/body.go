@@ -58,8 +58,12 @@ func (c *call) body(limit int64) ([]byte, error) {
 	// A ResponseWriter without deadlines, as in a test, has none to set.
 	abort := func() { _ = c.ctl.SetReadDeadline(time.Unix(1, 0)) }
 	_ = c.ctl.SetReadDeadline(time.Time{}) // the budget's limit does not include the wait for capacity
-	body, err := c.s.bodies.Read(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength, limit,
-		abort)
+	var body *bodies.Body
+	err := c.await(func() (err error) {
+		from := http.MaxBytesReader(c.w, c.r.Body, limit)
+		body, err = c.s.bodies.Read(c.r.Context(), from, c.r.ContentLength, limit, abort)
+		return err
+	})
 	if err != nil {
 		return nil, bodyError(err)
 	}

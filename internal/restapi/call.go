@@ -92,9 +92,15 @@ func (c *call) written() {
 // write sends a part of an answer.
 func (c *call) write(b []byte) error {
 	c.extend()
-	_, err := c.w.Write(b)
-	c.written()
-	return err
+	defer c.written()
+	return c.await(func() error { _, err := c.w.Write(b); return err })
+}
+
+// await runs f, which waits for the client. Meanwhile a stop does not wait for the request: its client may be silent.
+func (c *call) await(f func() error) error {
+	c.s.awaiting.Add(1)
+	defer c.s.awaiting.Add(-1)
+	return f()
 }
 
 // unreadTimeout is how long to wait for the rest of an unwanted body.
@@ -128,8 +134,7 @@ func (c *call) answer(code int, body []byte) error {
 	if c.head() {
 		return nil
 	}
-	_, err := c.w.Write(body)
-	return err
+	return c.await(func() error { _, err := c.w.Write(body); return err })
 }
 
 // fail answers with the error or, if the answer has begun, cuts it off so that it is visibly incomplete.

@@ -68,6 +68,7 @@ type Server struct {
 	stopping context.Context
 	stop     context.CancelFunc
 	serving  atomic.Int64
+	awaiting atomic.Int64 // of those, how many wait for their client
 	bodies   *bodies.Budget
 	slow     loglimit.Limit
 	leasing  chan struct{} // holds an element while an answer about leases is made
@@ -103,6 +104,9 @@ func (s *Server) Metrics() *Metrics { return s.metrics }
 
 // Serving returns the number of requests in progress, including watches.
 func (s *Server) Serving() int { return int(s.serving.Load()) }
+
+// Working returns the number of requests in progress that do not wait for their client.
+func (s *Server) Working() int { return int(s.serving.Load() - s.awaiting.Load()) }
 
 // Stop ends the watches and refuses new ones; other requests continue. Call it before the HTTP server's Shutdown.
 func (s *Server) Stop() { s.stop() }

@@ -159,7 +159,7 @@ func (w *watching) send(b []byte) error {
 	}
 	w.extend()
 	defer w.written()
-	if err := w.ctl.Flush(); err != nil {
+	if err := w.await(w.ctl.Flush); err != nil {
 		return errors.Join(errUnsent, err)
 	}
 	return nil
@@ -170,9 +170,7 @@ func (w *watching) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	w.extend()
-	defer w.written()
-	if _, err := w.w.Write(b); err != nil {
+	if err := w.call.write(b); err != nil {
 		return errors.Join(errUnsent, err)
 	}
 	return nil
