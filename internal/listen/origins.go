@@ -78,7 +78,7 @@ func (o *Origins) open(r *http.Request) bool {
 func acts(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return r.Header.Get("Upgrade") != ""
+		return strings.Join(r.Header.Values("Upgrade"), "") != "" // any of them may name a websocket
 	}
 	return true
 }
