@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/yamlfile"
 )
 
 // errSettings is returned for invalid settings.
@@ -68,8 +70,8 @@ func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(str
 }
 
 func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
-	values := map[string]yaml.Node{}
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	values, err := yamlfile.Parse(text)
+	if err != nil {
 		return fmt.Errorf("%w: %w", errSettings, err)
 	}
 	var errs []error

@@ -252,9 +252,12 @@ func TestRefusedSettings(t *testing.T) {
 		"unknown keys": {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{
 			`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"; did you mean listen-client-urls?`,
 		}},
-		"file names a file":  {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
-		"not YAML":           {file: "name: [", want: []string{"config.yaml"}},
-		"not a map":          {file: "- name\n", want: []string{"config.yaml"}},
+		"file names a file": {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
+		"not YAML":          {file: "name: [", want: []string{"config.yaml"}},
+		"not a map":         {file: "- name\n", want: []string{"config.yaml"}},
+		"two documents": {file: "name: a\n---\naudit-log: /a\n", want: []string{
+			"config.yaml", "line 2: only one YAML document is read",
+		}},
 		"given twice":        {file: "name: a\nname: b\n", want: []string{"already defined"}},
 		"list for one value": {file: "name: [a, b]\n", want: []string{"line 1: name: takes one value"}},
 		"map for a value":    {file: "name: {a: b}\n", want: []string{"name: takes a plain value"}},

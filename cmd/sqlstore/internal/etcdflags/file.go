@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/yamlfile"
 )
 
 // sections are the keys of the file that hold further keys, and the flags of those whose names differ. Where etcd has
@@ -67,8 +69,8 @@ func (o *Options) readFile() error {
 		return fmt.Errorf("%w: read the configuration file: %w", ErrSettings, err)
 	}
 	o.forget()
-	values := map[string]yaml.Node{}
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	values, err := yamlfile.Parse(text)
+	if err != nil {
 		return fmt.Errorf("%w: configuration file %s: %w", ErrSettings, o.file, err)
 	}
 	if err := o.apply(values); err != nil {

@@ -184,6 +184,10 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
+	if _, err := parse(t, nil, nil, "name: a\n---\nclient-transport-security:\n  client-cert-auth: true\n"); err == nil ||
+		!strings.Contains(err.Error(), "line 2: only one YAML document is read") {
+		t.Errorf("two documents: %v", err)
+	}
 	for file, refused := range map[string]bool{
 		"discovery-srv: \"\"": false, "discovery-srv: a": true,
 		"discovery-config: {token: \"\", client: {endpoints: []}}": false,
