@@ -143,7 +143,8 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	}
 }
 
-// until ends requests with ctx, as if their clients had disconnected: profiles and traces are then complete, but shorter.
+// until ends requests with ctx, as if their clients had disconnected: profiles and traces are then complete, but
+// shorter.
 func until(ctx context.Context, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		request, cancel := context.WithCancel(r.Context())

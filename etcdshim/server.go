@@ -71,7 +71,8 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	register(out.web.server)
 	register(out.inner)
 	var err error
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.inner, s, awaited, &out.working, &o); err != nil {
+	out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.inner, s, awaited, &out.working, &o)
+	if err != nil {
 		stop()
 		out.stopAll()
 		return nil, fmt.Errorf("new server: %w", err)

@@ -140,7 +140,6 @@ func TestSlowBodiesAreEvicted(t *testing.T) {
 	})
 }
 
-// All that wait share the capacity of evicted bodies: whoever needs more still gets it, also behind others that wait and
 // A body that is slow to leave after an abort frees capacity for only one other.
 func TestIsEvictedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -228,7 +228,7 @@ func (s *Store) rangedAt(ctx context.Context, req *RangeRequest, sp index.Span, 
 	return s.sorted(ctx, req, sp, v)
 }
 
-// get serves one key by the index; ok is false if it cannot. Only if fetch is set, it fetches a value from the database.
+// get serves one key by the index; ok is false if it cannot. It fetches a value from the database only if fetch is set.
 func (s *Store) get(ctx context.Context, req *RangeRequest, fetch bool) (_ *RangeResult, ok bool, _ error) {
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil

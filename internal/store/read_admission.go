@@ -183,8 +183,8 @@ func withoutPermit(ctx context.Context) context.Context {
 // noPermit has nothing to end.
 var noPermit *Permit
 
-// acquireOnce is acquire for a part of a read. It returns noPermit if the whole read has a permit, or needs none. A read
-// that has reserved memory does not wait for more.
+// acquireOnce is acquire for a part of a read. It returns noPermit if the whole read has a permit, or needs none. A
+// read that has reserved memory does not wait for more.
 func (q *admission) acquireOnce(ctx context.Context, bytes int64) (*Permit, error) {
 	if hasPermit(ctx) {
 		return noPermit, nil

@@ -184,7 +184,8 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parse(t, nil, nil, "name: a\n---\nclient-transport-security:\n  client-cert-auth: true\n"); err == nil ||
+	const two = "name: a\n---\nclient-transport-security:\n  client-cert-auth: true\n"
+	if _, err := parse(t, nil, nil, two); err == nil ||
 		!strings.Contains(err.Error(), "line 2: only one YAML document is read") {
 		t.Errorf("two documents: %v", err)
 	}
