@@ -14,6 +14,7 @@ var protections = []struct{ flag, needs string }{
 	{"client-cert-allowed-hostname", "trusted-ca-file"},
 	{allowedNames, "trusted-ca-file"},
 	{"audit-log", ""},
+	{"backup-to", ""},
 	{"backup-recipient", "backup-to"},
 	{"recipient", "to"},
 }

@@ -31,6 +31,13 @@ func TestEmptyProtections(t *testing.T) {
 			want: []string{"--config-file: trusted-ca-file"},
 		},
 		"no backups": {command: "serve", variables: []string{"SQLSTORE_BACKUP_RECIPIENT", "SQLSTORE_CLIENT_CRL_FILE"}},
+		"empty backups": {
+			command: "serve", args: []string{"--backup-to="}, variables: []string{"SQLSTORE_BACKUP_TO"},
+			want: []string{"SQLSTORE_BACKUP_TO", "--backup-to"},
+		},
+		"empty backups in the file": {
+			command: "serve", file: "backup-to: ''\n", want: []string{"--config-file: backup-to"},
+		},
 		"etcd": {
 			command: etcdName, args: []string{"--backup-to=/b", "--audit-log="},
 			variables: []string{"ETCD_TRUSTED_CA_FILE", "SQLSTORE_TRUSTED_CA_FILE", "SQLSTORE_BACKUP_RECIPIENT"},

@@ -28,6 +28,24 @@ func TestReadWithoutUser(t *testing.T) {
 	}
 }
 
+// An empty directory does not become a server, or the default one.
+func TestEmptyDataDir(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"ls"}, {"get", "k"}, {"check"}, {"schema", "status"}, {"revision"}, {"export", "-"},
+	} {
+		out, err := sqlstore(t, append(args, "--data-dir", "")...)
+		if err == nil || !strings.Contains(out, "must not be empty") {
+			t.Errorf("%q: %v, %q", args, err, out)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), launch.Binary(t), "ls")
+	cmd.Env = append(cmd.Environ(), "SQLSTORE_DATA_DIR=")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "must not be empty") {
+		t.Errorf("an empty variable: %v, %s", err, out)
+	}
+}
+
 // Commands for backups take their flags from variables, as all others do.
 func TestBackupVariables(t *testing.T) {
 	t.Parallel()
