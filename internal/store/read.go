@@ -152,18 +152,18 @@ func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 
 func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
 	if len(req.End) == 0 {
-		if res, ok, err := s.get(ctx, req, false); ok || err != nil {
+		if res, ok, err := s.get(ctx, req); ok || err != nil {
 			return res, err
 		}
 	}
 	sp := index.NewSpan(req.Key, req.End)
-	if req.CountOnly {
+	if sp.Single || req.CountOnly {
 		return s.ranged(ctx, req, sp)
 	}
 	r := s.reserving(ctx, req.Copies)
 	r.asMessage(req.KeepPermit)
 	for reading := r.with(ctx); ; {
-		res, err := s.reserved(reading, req, sp)
+		res, err := s.ranged(reading, req, sp)
 		if err == nil {
 			res.Permit, err = r.encode(ctx, res.Permit, req.KeepPermit)
 			return res, err
@@ -172,16 +172,6 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 			return nil, err
 		}
 	}
-}
-
-// reserved serves a read that fetches values.
-func (s *Store) reserved(ctx context.Context, req *RangeRequest, sp index.Span) (*RangeResult, error) {
-	if len(req.End) == 0 {
-		if res, ok, err := s.get(ctx, req, true); ok || err != nil {
-			return res, err
-		}
-	}
-	return s.ranged(ctx, req, sp)
 }
 
 // ranged serves a range, with a permit if it is long.
@@ -228,8 +218,8 @@ func (s *Store) rangedAt(ctx context.Context, req *RangeRequest, sp index.Span, 
 	return s.sorted(ctx, req, sp, v)
 }
 
-// get serves one key by the index; ok is false if it cannot. It fetches a value from the database only if fetch is set.
-func (s *Store) get(ctx context.Context, req *RangeRequest, fetch bool) (_ *RangeResult, ok bool, _ error) {
+// get serves one key from the index alone; ok is false if it cannot.
+func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok bool, _ error) {
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
 	}
@@ -253,9 +243,6 @@ func (s *Store) get(ctx context.Context, req *RangeRequest, fetch bool) (_ *Rang
 	res := &RangeResult{Count: 1, Revision: clock.Revision}
 	if req.CountOnly {
 		return res, true, nil
-	}
-	if !fetch && !it.Cached() && !req.KeysOnly {
-		return nil, false, nil
 	}
 	rows, err := s.rows(ctx, []*index.Item{it}, clock.Epoch, req)
 	res.Rows = rows

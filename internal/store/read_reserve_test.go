@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -107,42 +106,6 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 			})
 		}
 	})
-}
-
-// So do gets, each of which could read a large value. Small values count no longer once they are read.
-func TestGetsReserveWhatTheyFetch(t *testing.T) {
-	const most, clients = 12, 16
-	release := make(chan struct{})
-	var held atomic.Bool
-	f := &faults{Backend: openSQLite(t)}
-	f.beforeRows = func(context.Context, []backend.RowID) error {
-		if held.Load() {
-			<-release
-		}
-		return nil
-	}
-	s := openStore(t, f, Config{CacheBytes: 1, ResultBytes: most * largestRow / 3 * 4})
-	eventually(t, "the index is complete", s.index.Complete)
-	many(t, s, clients, clients, smallResult/2)
-	held.Store(true)
-	var wg sync.WaitGroup
-	for i := range clients {
-		wg.Go(func() {
-			res, err := s.Range(within(t), &RangeRequest{Key: fmt.Appendf(nil, "k%06d", i), KeepPermit: true})
-			if err != nil || len(res.Rows) != 1 || res.Permit != nil {
-				t.Errorf("get %d: %+v, %v", i, res, err)
-			}
-		})
-	}
-	awaitWaitingForMemory(t, s, clients-most)
-	if n := reserved(s); n != most*largestRow {
-		t.Errorf("%d bytes are reserved", n)
-	}
-	close(release)
-	wg.Wait()
-	if n := reserved(s); n != 0 {
-		t.Errorf("%d bytes are reserved after all gets", n)
-	}
 }
 
 // A read that turns out to be much larger than its reservation starts over, unless it is alone or has done so. It waits
