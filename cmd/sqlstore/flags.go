@@ -199,8 +199,8 @@ func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
 		"maximum connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, or 16")
 }
 
-// registerDatabase defines the flags of a command that works on the database without serving it. An empty directory must
-// not become another one, or a server.
+// registerDatabase defines the flags of a command that works on the database without serving it. An empty directory
+// must not become another one, or a server.
 func registerDatabase(f *pflag.FlagSet, c *sqlstore.Config) {
 	requiredVar(f, &c.DataDir, "data-dir", "default.sqlstore", "directory of a SQLite database")
 	registerDatastore(f, c)

@@ -27,8 +27,9 @@ func TestEmptyProtections(t *testing.T) {
 		},
 		"flags": {command: "serve", args: []string{"--trusted-ca-file="}, want: []string{"--trusted-ca-file"}},
 		"file": {
-			command: "serve", args: []string{"--audit-log=/a"}, file: "trusted-ca-file:\naudit-log: ''\nname: ''\n",
-			want: []string{"--config-file: trusted-ca-file"},
+			command: "serve", args: []string{"--audit-log=/a", "--backup-to=/b"},
+			file: "trusted-ca-file:\naudit-log: ''\nname: ''\nbackup-recipient: []\n",
+			want: []string{"--config-file: trusted-ca-file", "--config-file: backup-recipient"},
 		},
 		"no backups": {command: "serve", variables: []string{"SQLSTORE_BACKUP_RECIPIENT", "SQLSTORE_CLIENT_CRL_FILE"}},
 		"empty backups": {

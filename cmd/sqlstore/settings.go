@@ -110,6 +110,11 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 		if err := node.Decode(&values); err != nil {
 			return err
 		}
+		if len(values) == 0 {
+			if err := flags.SetAnnotation(f.Name, emptyInFile, nil); err != nil {
+				return err
+			}
+		}
 		return list.Replace(values)
 	}
 	return errors.New("takes a plain value or a list")

@@ -306,10 +306,11 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 
 // expectedRow returns about how many bytes a row of a result has.
 func (s *Store) expectedRow(keysOnly bool) int64 {
+	const key = 128 // and the numbers
 	if keysOnly {
-		return leastRowBytes / 4
+		return key
 	}
-	return max(leastRowBytes, s.index.AverageValue())
+	return key + s.index.AverageValue()
 }
 
 // expected returns about how many rows a list returns.

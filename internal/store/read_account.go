@@ -11,11 +11,6 @@ const (
 	// only the client's own reads wait, or if all clients together have received half of the limit in that time: the
 	// others are then admitted soon, and the client may be slow only because so many clients read at once.
 	drainTime = 10 * time.Second
-	// stallTime is how long a client that has begun to receive may receive nothing while others wait for memory: then
-	// its machine has stopped, or it does not want the rest. Before, the server may still be making the result.
-	stallTime = drainTime / stallsPerDrain
-	// stallsPerDrain is how often a client is checked in drainTime.
-	stallsPerDrain = 5
 	// smallResults is how many small results make up the limit.
 	smallResults = 64
 )
@@ -29,23 +24,14 @@ func (q *admission) shared() int64 { return q.limit / 4 * 3 }
 // that nobody receives delay neither small reads nor gets.
 func (q *admission) small() int64 { return max(q.limit/smallResults, largestRow) }
 
-// holder is a caller that has results.
-type holder struct {
-	results  int
-	released int64 // bytes of its results released since it has some
-}
-
 // Account accounts for the memory of a long read's result that its client has not received yet.
 type Account struct {
 	of     *admission
 	caller any
 	// Guarded by admission.mu.
 	bytes    int64
-	received bool        // in part
-	before   int64       // bytes when drainTime began
-	released int64       // admission.released when drainTime began
-	checks   int         // since drainTime began
-	last     int64       // holder.released at the last check
+	before   int64       // bytes when the timer was set
+	released int64       // admission.released when the timer was set
 	timer    *time.Timer // nil while there is nothing to receive
 }
 
@@ -77,19 +63,11 @@ func (q *admission) charge(ctx context.Context, bytes int64) *Account {
 
 // begin starts the client's time for the next part of the result. Callers hold mu.
 func (k *Account) begin() {
-	k.before, k.released, k.checks = k.bytes, k.of.released, 0
-	k.next()
-}
-
-// next sets the timer for the next check. Callers hold mu.
-func (k *Account) next() {
-	if h := k.of.accounts[k.caller]; h != nil {
-		k.last = h.released
-	}
+	k.before, k.released = k.bytes, k.of.released
 	if k.timer == nil {
-		k.timer = time.AfterFunc(stallTime, k.check)
+		k.timer = time.AfterFunc(drainTime, k.check)
 	} else {
-		k.timer.Reset(stallTime)
+		k.timer.Reset(drainTime)
 	}
 }
 
@@ -125,12 +103,7 @@ func (k *Account) encode(ctx context.Context) (*Permit, error) {
 func (q *admission) count(caller any, bytes int64) {
 	if bytes > 0 {
 		q.accounted += bytes
-		h := q.accounts[caller]
-		if h == nil {
-			h = &holder{}
-			q.accounts[caller] = h
-		}
-		h.results++
+		q.accounts[caller]++
 	}
 }
 
@@ -152,41 +125,32 @@ func (k *Account) release(bytes int64) {
 	if k.bytes == 0 {
 		return
 	}
-	q, h := k.of, k.of.accounts[k.caller]
+	q := k.of
 	bytes = min(bytes, k.bytes)
 	k.bytes -= bytes
-	k.received = true
 	q.accounted -= bytes
 	q.released += bytes
-	h.released += bytes
 	if k.bytes == 0 {
 		if k.timer != nil {
 			k.timer.Stop()
 		}
-		if h.results--; h.results == 0 {
+		if q.accounts[k.caller]--; q.accounts[k.caller] == 0 {
 			delete(q.accounts, k.caller)
 		}
 	}
 	q.grant()
 }
 
-// check runs after each stallTime. It disconnects a client that blocks others, and gives any other client more time.
+// check runs when the client's time is up. It disconnects a client that blocks others, and gives any other client more
+// time.
 func (k *Account) check() {
 	q := k.of
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k.bytes == 0 {
-		return
-	}
-	k.checks++
-	stalled := k.received && q.accounts[k.caller].released == k.last && q.othersWait(k.caller)
 	some := k.bytes < k.before && (q.released-k.released >= q.limit/2 || !q.othersWait(k.caller))
 	switch {
-	case !q.awaited() || q.accounted < q.shared():
-		k.begin()
-	case !stalled && k.checks < stallsPerDrain:
-		k.next()
-	case !stalled && (k.bytes <= k.before/2 || some):
+	case k.bytes == 0:
+	case !q.awaited() || q.accounted < q.shared() || k.bytes <= k.before/2 || some:
 		k.begin()
 	default:
 		if q.hangUp != nil {
@@ -207,7 +171,7 @@ func (q *admission) admits(p *waiter) bool {
 	switch used := q.accounted + q.expected; {
 	case used < q.shared():
 		return true
-	case q.accounts[p.caller] != nil:
+	case q.accounts[p.caller] > 0:
 		return false
 	case used < q.limit:
 		return true

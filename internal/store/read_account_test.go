@@ -191,19 +191,11 @@ func TestResultsOfOneCaller(t *testing.T) {
 	}
 }
 
-// drain runs the checks of one drainTime.
-func drain(k *Account) {
-	for range stallsPerDrain {
-		k.check()
-		k.timer.Stop() // the test calls check
-	}
-}
-
 // A client that reads less than half of its result in the allowed time is disconnected, but only if others wait in
 // vain.
 func TestHangUpOnSlowReader(t *testing.T) {
 	q, k, hungUp := testAdmission(t, 4*DefaultResultBytes)
-	drain(k)
+	k.check()
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
 	left := make(chan error, 1)
 	go func() {
@@ -212,27 +204,23 @@ func TestHangUpOnSlowReader(t *testing.T) {
 	}()
 	awaitWaiting(t, q, "slow", 1)
 	k.Release(1)
-	drain(k) // only the caller itself waits
+	k.check() // only the caller itself waits
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	done := waits(t, q)
-	slowly := func(bytes int64) { // receives some of it before each check
-		for range stallsPerDrain {
-			k.Release(bytes / stallsPerDrain)
-			k.check()
-			k.timer.Stop()
-		}
-	}
-	slowly(2 * DefaultResultBytes) // the client has received half
+	k.Release(2 * DefaultResultBytes)
+	k.check() // the client has received half
 	flow := q.charge(as(t.Context(), "fast"), DefaultResultBytes/2)
 	flow.Release(DefaultResultBytes / 2)
-	slowly(stallsPerDrain) // it receives a little while others receive much
+	k.Release(1)
+	k.check() // it receives a little while others receive much
 	if len(hungUp) > 0 || k.Bytes() == 0 {
 		t.Error("disconnected a client that blocks no other client or is entitled to more time")
 	}
-	slowly(DefaultResultBytes / 4)
+	k.Release(DefaultResultBytes / 4)
+	k.check()
 	if caller := <-hungUp; caller != "slow" {
 		t.Errorf("disconnected %v", caller)
 	}
@@ -243,37 +231,6 @@ func TestHangUpOnSlowReader(t *testing.T) {
 	if q.accounted != 0 {
 		t.Errorf("%d bytes are accounted for", q.accounted)
 	}
-}
-
-// A client that has begun to receive, and then stops, has less time. It may receive other results meanwhile, and before
-// the first bytes the server may still be making the result.
-func TestHangUpOnStalledReader(t *testing.T) {
-	q, k, hungUp := testAdmission(t, 2*DefaultResultBytes)
-	done := waits(t, q)
-	check := func() {
-		t.Helper()
-		k.check()
-		k.timer.Stop()
-	}
-	check() // it has received nothing yet
-	k.Release(1)
-	check()
-	other := q.charge(as(t.Context(), "slow"), 10)
-	for range stallsPerDrain - 3 {
-		other.Release(1)
-		check() // it receives another result
-	}
-	if len(hungUp) > 0 {
-		t.Error("disconnected a client that receives something")
-	}
-	check()
-	if caller := <-hungUp; caller != "slow" {
-		t.Errorf("disconnected %v", caller)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	other.Release(10)
 }
 
 // Results that nobody receives do not delay small reads of other callers, of which each has one at a time.
@@ -346,5 +303,42 @@ func TestResultsThatAreBeingMadeCount(t *testing.T) {
 	}
 	if q.expected != 0 || q.free != 3 {
 		t.Errorf("%d bytes are still expected, %d permits free", q.expected, q.free)
+	}
+}
+
+// A large read that leaves the queue lets the caller's small ones behind it go on.
+func TestLargeReadLeavesTheQueue(t *testing.T) {
+	q, k, _ := testAdmission(t, 4*DefaultResultBytes)
+	for i, wait := range []func(context.Context, int64) error{
+		func(ctx context.Context, bytes int64) error {
+			permit, err := q.acquire(ctx, bytes)
+			permit.End()
+			return err
+		},
+		func(ctx context.Context, bytes int64) error {
+			k, err := q.reserve(ctx, bytes)
+			if err == nil {
+				k.Release(bytes)
+			}
+			return err
+		},
+	} {
+		gone, leave := context.WithCancel(as(t.Context(), "reads"))
+		large, small := make(chan error, 1), make(chan error, 1)
+		go func() { large <- wait(gone, notSmall) }()
+		awaitWaiting(t, q, "reads", 1)
+		go func() { small <- wait(as(within(t), "reads"), notSmall-1) }()
+		awaitWaiting(t, q, "reads", 2)
+		leave()
+		if err := <-large; !errors.Is(err, context.Canceled) {
+			t.Errorf("%d: the large read: %v", i, err)
+		}
+		if err := <-small; err != nil {
+			t.Errorf("%d: the small read: %v", i, err)
+		}
+	}
+	k.Release(4 * DefaultResultBytes)
+	if q.accounted != 0 || q.expected != 0 || q.free != 1 {
+		t.Errorf("%d bytes are accounted for, %d expected, %d permits free", q.accounted, q.expected, q.free)
 	}
 }

@@ -29,14 +29,14 @@ type admission struct {
 
 	mu        sync.Mutex
 	free      int
-	accounted int64           // bytes of results
-	expected  int64           // bytes of results that reads with permits are making
-	released  int64           // bytes of results released since the start
-	accounts  map[any]*holder // who has these results
-	encoding  fairQueue       // results that are accounted for, waiting to be encoded
-	reads     fairQueue       // long reads, waiting for a permit and for memory
-	results   fairQueue       // writes that return many rows and chunks of streams, waiting for memory only
-	encodes   bool            // the last permit was for encoding, if anything waited for that
+	accounted int64       // bytes of results
+	expected  int64       // bytes of results that reads with permits are making
+	released  int64       // bytes of results released since the start
+	accounts  map[any]int // number of these results per caller; no entry is 0
+	encoding  fairQueue   // results that are accounted for, waiting to be encoded
+	reads     fairQueue   // long reads, waiting for a permit and for memory
+	results   fairQueue   // writes that return many rows and chunks of streams, waiting for memory only
+	encodes   bool        // the last permit was for encoding, if anything waited for that
 }
 
 // Permit is a long read's permission to compute. It ends by itself after permitTime.
@@ -53,7 +53,7 @@ func newAdmission(limit int64, caller func(context.Context) any, hangUp func(any
 		caller = func(context.Context) any { return nil }
 	}
 	return &admission{
-		caller: caller, hangUp: hangUp, limit: limit, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]*holder{},
+		caller: caller, hangUp: hangUp, limit: limit, free: max(2, runtime.GOMAXPROCS(0)), accounts: map[any]int{},
 	}
 }
 
@@ -95,6 +95,7 @@ func (q *admission) wait(ctx context.Context, l *fairQueue, p *waiter, undo func
 		undo() // it was granted at the same time
 	} else {
 		l.remove(p)
+		q.grant() // the caller's next one may be smaller
 	}
 	return ctx.Err()
 }

@@ -102,8 +102,9 @@ func TestAbandonedPermits(t *testing.T) {
 	leave()
 	first.End()
 	wg.Wait()
-	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
-		t.Errorf("after all reads: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
+	if q.free != 1 || q.expected != 0 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
+		t.Errorf("after all reads: %d free, %d bytes expected, %v, %v", q.free, q.expected, q.reads.waiting,
+			q.reads.callers)
 	}
 	if _, err := q.acquire(canceled(t), notSmall); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled read gets %v", err)

@@ -51,7 +51,7 @@ func (s *Store) chunk(
 	ctx context.Context, sp index.Span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
 	if size.rows > longRead && !hasPermit(ctx) && s.exceeds(sp, v, longRead) {
-		permit, err := s.admission.acquireOnce(ctx, size.bytes)
+		permit, err := s.admission.acquireOnce(ctx, min(int64(size.rows)*s.expectedRow(req.KeysOnly), size.bytes))
 		if err != nil {
 			return nil, false, err
 		}

@@ -85,11 +85,14 @@ func (r *reservation) asMessage(is bool) {
 	}
 }
 
-// unsent says that the read does not return all rows that it fetches.
-func (r *reservation) unsent() {
-	if r != nil {
-		r.message = 0
+// unsent says that the rows that the read fetches are not its result, until the returned function is called.
+func (r *reservation) unsent() (end func()) {
+	if r == nil {
+		return func() {}
 	}
+	message, size := r.message, r.size
+	r.message = 0
+	return func() { r.message, r.size = message, size }
 }
 
 // retry decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:

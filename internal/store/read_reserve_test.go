@@ -275,10 +275,19 @@ func TestCachedResultsThatAreTooLargeForAMessage(t *testing.T) {
 	many(t, s, rows, rows, size)
 	before := s.Revision()
 	all := &RangeRequest{Key: []byte("k"), End: []byte("l"), KeepPermit: true}
-	for _, ops := range [][]Op{{{Range: all}}, {{Put: &PutRequest{Key: []byte("other")}}, {Range: all}}} {
+	first := &RangeRequest{Key: []byte("k"), End: []byte("l"), Target: SortValue, Limit: 1}
+	write := Op{Put: &PutRequest{Key: []byte("other")}}
+	for _, ops := range [][]Op{{{Range: all}}, {write, {Range: all}}, {write, {Range: first}, {Range: all}}} {
 		if _, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: ops}); !errors.Is(err, ErrResultTooLarge) {
 			t.Errorf("%d operations: %v", len(ops), err)
 		}
+	}
+	if _, err := s.Txn(within(t), &Txn{KeepPermit: true, Success: []Op{{Range: first}, {Range: first}}}); err != nil {
+		t.Errorf("the first of sorted rows: %v", err)
+	}
+	deleted := &DeleteRequest{Key: []byte("k"), End: []byte("l"), PrevKV: true}
+	if _, err := s.Delete(within(t), deleted); !errors.Is(err, ErrResultTooLarge) {
+		t.Errorf("a delete: %v", err)
 	}
 	if s.Revision() != before || reserved(s) != 0 {
 		t.Errorf("revision %d, want %d; %d bytes are still reserved", s.Revision(), before, reserved(s))

@@ -144,7 +144,7 @@ func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) (
 		return items, nil
 	}
 	if values {
-		reservationOf(ctx).unsent()
+		defer reservationOf(ctx).unsent()()
 	}
 	var items []*index.Item
 	for {
@@ -168,7 +168,7 @@ func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) (
 
 // withValues returns the items with all their values in memory.
 func (s *Store) withValues(ctx context.Context, items []*index.Item, epoch int64) ([]*index.Item, error) {
-	reservationOf(ctx).unsent()
+	defer reservationOf(ctx).unsent()()
 	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
 		return nil, err

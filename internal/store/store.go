@@ -86,8 +86,8 @@ type Config struct {
 	// Caller identifies the caller of a context, so that no caller gets all the permits of long reads. Nil treats all
 	// of them as one caller.
 	Caller func(context.Context) any
-	// HangUp closes the connection of a caller that receives less than half of a long read's result in ten seconds, or
-	// nothing more for two, while others wait for memory. Nil lets the caller keep the memory.
+	// HangUp closes the connection of a caller that receives less than half of a long read's result in ten seconds
+	// while others wait for memory. Nil lets the caller keep the memory.
 	HangUp func(caller any)
 	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss after a failover if this process
 	// still reaches the old server, which does not know that it was replaced: at most what was acknowledged within this
@@ -351,7 +351,7 @@ func (s *Store) Put(ctx context.Context, p *PutRequest) (*PutResult, error) {
 
 // Delete deletes the keys of a range. Errors: [ErrTxnTooLarge], those of the sequencer.
 func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, error) {
-	res, err := s.Txn(ctx, &Txn{Success: []Op{{Delete: d}}})
+	res, err := s.Txn(ctx, &Txn{Success: []Op{{Delete: d}}, message: true})
 	if err != nil {
 		return nil, err
 	}

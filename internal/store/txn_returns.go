@@ -17,7 +17,7 @@ const leastRowBytes = 1 << 10
 func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (res *TxnResult, err error) {
 	r := &o.reservation
 	r.of, r.client, r.copies, r.write = s.admission, ctx, max(1, o.txn.Copies), true
-	r.asMessage(o.txn.KeepPermit)
+	r.asMessage(o.txn.KeepPermit || o.txn.message)
 	r.expect(rows)
 	defer func() {
 		if res == nil || res.Permit == nil {

@@ -164,6 +164,8 @@ type Txn struct {
 	// KeepPermit and Copies have the meaning that they have in a RangeRequest.
 	KeepPermit bool
 	Copies     int64
+
+	message bool // the result becomes one message, also without KeepPermit
 }
 
 // OpResult answers an Op: the field of the same kind is set.
