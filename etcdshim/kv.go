@@ -24,9 +24,7 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	if err := checkRange(&r.RangeRequest); err != nil {
 		return nil, err
 	}
-	if r.KeepPermit = true; len(r.End) > 0 {
-		r.Copies = s.copies(ctx)
-	}
+	r.KeepPermit, r.Copies = true, s.copies(ctx)
 	res, err := s.engine.Range(ctx, &r.RangeRequest)
 	if err != nil {
 		return nil, statusError(ctx, err)

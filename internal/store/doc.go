@@ -16,9 +16,9 @@
 //  5. The store never retries a commit of unknown outcome (txn_sequencer.go). The tail reveals the outcome
 //     (replica.go); where this process is the only writer, a restart does.
 //  6. Memory is bounded: streamed reads by the bytes of a chunk, what all reads fetch by reservations
-//     (read_reserve.go), cached values by bytes, the undo log by bytes, the event window by bytes, watch backlogs one
-//     by one and in total, and the sequencer's queue by count and bytes. The index of live keys is the exception: it
-//     takes about 250 bytes per key.
+//     (read_reserve.go, read_get.go), cached values by bytes, the undo log by bytes, the event window by bytes, watch
+//     backlogs one by one and in total, and the sequencer's queue by count and bytes. The index of live keys is the
+//     exception: it takes about 250 bytes per key.
 //
 // Over a [backend.Shared], any number of stores work side by side, each in its own process. They know of each other
 // only through the database. Each store publishes what the others wrote in revision order, as if it had written it

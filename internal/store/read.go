@@ -151,13 +151,11 @@ func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 }
 
 func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
-	if len(req.End) == 0 {
-		if res, ok, err := s.get(ctx, req); ok || err != nil {
-			return res, err
-		}
-	}
 	sp := index.NewSpan(req.Key, req.End)
-	if sp.Single || req.CountOnly {
+	if sp.Single {
+		return s.readKey(ctx, req, sp)
+	}
+	if req.CountOnly {
 		return s.ranged(ctx, req, sp)
 	}
 	r := s.reserving(ctx, req.Copies)
@@ -216,37 +214,6 @@ func (s *Store) rangedAt(ctx context.Context, req *RangeRequest, sp index.Span, 
 		return s.list(ctx, req, sp, v)
 	}
 	return s.sorted(ctx, req, sp, v)
-}
-
-// get serves one key from the index alone; ok is false if it cannot.
-func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok bool, _ error) {
-	if req.filtered() || req.Target == SortValue {
-		return nil, false, nil
-	}
-	it, known, clock := s.index.GetWithClock(index.KeyString(req.Key))
-	if req.Revision > 0 {
-		if err := clock.Check(req.Revision); err != nil {
-			return nil, false, err
-		}
-	}
-	switch {
-	case !known:
-		return nil, false, nil
-	case it == nil:
-		if req.Revision > 0 && req.Revision < clock.Revision {
-			return nil, false, nil
-		}
-		return &RangeResult{Revision: clock.Revision}, true, nil
-	case req.Revision > 0 && it.ModRevision > req.Revision:
-		return nil, false, nil
-	}
-	res := &RangeResult{Count: 1, Revision: clock.Revision}
-	if req.CountOnly {
-		return res, true, nil
-	}
-	rows, err := s.rows(ctx, []*index.Item{it}, clock.Epoch, req)
-	res.Rows = rows
-	return res, true, err
 }
 
 // small serves a range of the current revision that turns out to hold few keys, under the index's lock.

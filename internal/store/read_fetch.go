@@ -20,6 +20,7 @@ type fetcher struct {
 	ctx     context.Context // of shared statements; a caller's own ctx would end those of others
 	backend backend.Backend
 	tracer  *tracing.Tracer
+	bytes   int64 // of a shared statement's rows; 0 means no bound
 	single  gatherer[backend.RowID, fetched]
 }
 
@@ -31,15 +32,22 @@ const (
 
 // fetched is a row, which has no key if it was not found, and the clock of the snapshot that it was read from.
 type fetched struct {
-	rows  []backend.Row // exactly one
+	rows  []backend.Row // exactly one, unless it is left
 	clock backend.Clock
+	left  bool // to a later statement, because the rows before it are large
 }
 
-// newFetcher returns a fetcher that runs shared statements in ctx.
-func newFetcher(ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer) *fetcher {
-	f := &fetcher{ctx: ctx, backend: b, tracer: tracer}
+// newFetcher returns a fetcher that runs shared statements in ctx. Each of them ends with the row at which the total
+// size reaches bytes, and asks for as many small rows at most; 0 means no bound.
+func newFetcher(
+	ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer, bytes int64,
+) *fetcher {
+	f := &fetcher{ctx: ctx, backend: b, tracer: tracer, bytes: bytes}
 	f.single = gatherer[backend.RowID, fetched]{
 		background: work, limit: readChunk, patience: fetchPatience, overtaken: fetchOvertaken, ask: f.ask,
+	}
+	if bytes > 0 {
+		f.single.limit = int(min(readChunk, max(1, bytes/smallResult)))
 	}
 	return f
 }
@@ -51,31 +59,43 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 	if len(ids) != 1 || backend.IsUrgent(ctx) {
 		return f.read(ctx, ids, bytes)
 	}
-	if st := f.single.begin(); st != nil {
-		defer st.end()
-		return f.read(ctx, ids, 0)
+	for {
+		if st := f.single.begin(); st != nil {
+			defer st.end()
+			return f.read(ctx, ids, 0)
+		}
+		waiting, span := f.tracer.Begin(ctx, "wait for a shared read")
+		found, err := f.single.get(waiting, ids[0])
+		span.End()
+		switch {
+		case err == nil && found.left && smallGet(ctx):
+			return nil, backend.Clock{}, errLargeRows
+		case err == nil && found.left:
+			continue
+		case err == nil:
+			return found.rows, found.clock, checkFound(found.rows, ids)
+		case ctx.Err() != nil:
+			return nil, backend.Clock{}, ctx.Err()
+		case smallGet(ctx):
+			return nil, backend.Clock{}, errLargeRows
+		}
+		return f.read(ctx, ids, 0) // the error may concern another caller's row only
 	}
-	waiting, span := f.tracer.Begin(ctx, "wait for a shared read")
-	found, err := f.single.get(waiting, ids[0])
-	span.End()
-	switch {
-	case err == nil:
-		return found.rows, found.clock, checkFound(found.rows, ids)
-	case ctx.Err() != nil:
-		return nil, backend.Clock{}, ctx.Err()
-	}
-	return f.read(ctx, ids, 0) // the error may concern another caller's row only
 }
 
 // ask reads the rows that several callers want.
 func (f *fetcher) ask(ids []backend.RowID) ([]fetched, error) {
-	rows, clock, err := f.backend.Rows(f.ctx, ids, 0)
+	rows, clock, err := f.backend.Rows(f.ctx, ids, f.bytes)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]fetched, len(rows))
-	for i := range rows {
-		out[i] = fetched{rows[i : i+1 : i+1], clock}
+	out := make([]fetched, len(ids))
+	for i := range out {
+		if i >= len(rows) {
+			out[i].left = true
+			continue
+		}
+		out[i] = fetched{rows: rows[i : i+1 : i+1], clock: clock}
 	}
 	return out, nil
 }

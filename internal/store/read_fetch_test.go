@@ -19,9 +19,10 @@ type gatedRows struct {
 	backend.Backend
 	asked chan []backend.RowID
 	let   chan error
+	size  int64 // that a row counts for
 }
 
-func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]backend.Row, backend.Clock, error) {
+func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
 	g.asked <- ids
 	if err := <-g.let; err != nil {
 		return nil, backend.Clock{}, err
@@ -31,6 +32,9 @@ func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]bac
 		if id.ModRevision > 0 {
 			rows[i] = backend.Row{Key: fmt.Append(nil, id.ModRevision), ModRevision: id.ModRevision}
 		}
+	}
+	if bytes > 0 {
+		rows = rows[:min(int64(len(rows)), (bytes+g.size-1)/g.size)]
 	}
 	return rows, backend.Clock{}, nil
 }
@@ -65,7 +69,7 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 
 func newGated() (*gatedRows, *fetcher) {
 	g := &gatedRows{asked: make(chan []backend.RowID), let: make(chan error)}
-	f := newFetcher(context.Background(), &background{}, g, nil)
+	f := newFetcher(context.Background(), &background{}, g, nil, 0)
 	f.single.patience = 0 // the tests take their time
 	return g, f
 }
@@ -168,7 +172,7 @@ func TestFetchBesideBlockedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckRows{stuck: map[int64]chan struct{}{}}
 		var work background
-		f := newFetcher(t.Context(), &work, b, nil)
+		f := newFetcher(t.Context(), &work, b, nil, 0)
 		var wg sync.WaitGroup
 		get := func(rev int64) {
 			rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: rev}}, 0)

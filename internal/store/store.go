@@ -157,6 +157,7 @@ type Store struct {
 	index     *index.Index
 	fetcher   *fetcher
 	admission *admission
+	gets      *admission // of single keys whose values are not in memory
 	counts    counts
 	older     older
 	seq       *sequencer
@@ -222,8 +223,10 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.admission = newAdmission(cfg.ResultBytes, cfg.Caller, cfg.HangUp)
 	s.admission.message = cfg.messageBytes
+	s.gets = newAdmission(max(1, cfg.ResultBytes/2), cfg.Caller, cfg.HangUp)
 	s.load.s, s.older.s = s, s
-	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
+	shared := max(1, min(heldBytes, s.gets.limit/sharedPart))
+	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer, shared)
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(at.clock)
 	if err = s.alarms.load(ctx, b); err == nil {
