@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 )
 
@@ -20,21 +19,18 @@ func benchKey(i int64) []byte {
 	return fmt.Appendf(nil, "/registry/pods/namespace-%03d/pod-%08d", i%100, i)
 }
 
-// benchBackends runs f over each backend that writes are measured over.
-func benchBackends(b *testing.B, f func(b *testing.B, backend backend.Backend)) {
-	b.Run("null", func(b *testing.B) { f(b, newNull()) })
-	b.Run("sqlite", func(b *testing.B) {
-		d, err := sqlite.Open(b.Context(), sqlite.Config{Path: b.TempDir() + "/bench.db"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = d.Close() })
-		f(b, d)
-	})
-}
-
-func benchStore(b *testing.B, d backend.Backend) *Store {
+// benchStore returns an engine over a durable file, or over a temporary one where only the engine counts.
+func benchStore(b *testing.B, durable bool) *Store {
 	b.Helper()
+	cfg := sqlite.Config{Temporary: true}
+	if durable {
+		cfg = sqlite.Config{Path: b.TempDir() + "/bench.db"}
+	}
+	d, err := sqlite.Open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
 	s := openStore(b, d, Config{QuotaBytes: -1})
 	for !complete(s) {
 		if b.Context().Err() != nil {
@@ -90,50 +86,53 @@ func mustTxn(b *testing.B, s *Store, t *Txn) *TxnResult {
 }
 
 func BenchmarkCreate(b *testing.B) {
-	benchBackends(b, func(b *testing.B, d backend.Backend) {
-		s := benchStore(b, d)
-		clients(b, func(n int64) { mustTxn(b, s, create(benchKey(n))) })
-	})
+	s := benchStore(b, true)
+	clients(b, func(n int64) { mustTxn(b, s, create(benchKey(n))) })
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	benchBackends(b, func(b *testing.B, d backend.Backend) {
-		s := benchStore(b, d)
-		var revs [64]int64
-		free := make(chan int, len(revs))
-		for i := range revs {
-			revs[i] = mustTxn(b, s, create(benchKey(int64(i)))).Revision
-			free <- i
-		}
-		clients(b, func(int64) {
-			i := <-free
-			revs[i] = mustTxn(b, s, update(benchKey(int64(i)), revs[i])).Revision
-			free <- i
-		})
+	s := benchStore(b, true)
+	var revs [64]int64
+	free := make(chan int, len(revs))
+	for i := range revs {
+		revs[i] = mustTxn(b, s, create(benchKey(int64(i)))).Revision
+		free <- i
+	}
+	clients(b, func(int64) {
+		i := <-free
+		revs[i] = mustTxn(b, s, update(benchKey(int64(i)), revs[i])).Revision
+		free <- i
 	})
 }
 
-// filled returns an engine with n keys over the null backend.
-func filled(b *testing.B, n int64, cfg Config) *Store {
+// fillBench creates n keys with values of so many bytes.
+func fillBench(b *testing.B, s *Store, n int64, value int) {
 	b.Helper()
-	s := benchStore(b, newNull())
 	const part = 1000
 	for i := int64(0); i < n; i += part {
 		t := &Txn{}
 		for j := i; j < min(n, i+part); j++ {
-			t.Success = append(t.Success, Op{Put: &PutRequest{Key: benchKey(j), Value: benchValue[:16]}})
+			t.Success = append(t.Success, Op{Put: &PutRequest{Key: benchKey(j), Value: benchValue[:value]}})
 		}
 		if _, err := s.Txn(b.Context(), t); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// filled returns an engine with n keys, all in memory.
+func filled(b *testing.B, n int64) *Store {
+	b.Helper()
+	s := benchStore(b, false)
+	fillBench(b, s, n, 16)
 	return s
 }
 
 func BenchmarkGet(b *testing.B) {
-	s := filled(b, 20_000, Config{})
+	const keys = 20_000
+	s := filled(b, keys)
 	clients(b, func(n int64) {
-		res, err := s.Range(context.Background(), &RangeRequest{Key: benchKey(n % 20_000)})
+		res, err := s.Range(context.Background(), &RangeRequest{Key: benchKey(n % keys)})
 		if err != nil || len(res.Rows) != 1 {
 			b.Error(res, err)
 		}
@@ -142,22 +141,14 @@ func BenchmarkGet(b *testing.B) {
 
 // BenchmarkGetCold gets objects that are not in memory, from a table that is larger than SQLite's own cache.
 func BenchmarkGetCold(b *testing.B) {
-	const keys, part = 200_000, 1000
+	const keys = 200_000
 	d, err := sqlite.Open(b.Context(), sqlite.Config{Temporary: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
 	s := openStore(b, d, Config{QuotaBytes: -1, CacheBytes: 1})
-	for i := int64(0); i < keys; i += part {
-		t := &Txn{}
-		for j := i; j < i+part; j++ {
-			t.Success = append(t.Success, Op{Put: &PutRequest{Key: benchKey(j), Value: benchValue}})
-		}
-		if _, err := s.Txn(b.Context(), t); err != nil {
-			b.Fatal(err)
-		}
-	}
+	fillBench(b, s, keys, len(benchValue))
 	before := cpu()
 	clients(b, func(n int64) {
 		res, err := s.Range(context.Background(), &RangeRequest{Key: benchKey(n * 7919 % keys)})
@@ -173,7 +164,7 @@ var prefix = struct{ key, end []byte }{[]byte("/registry/pods/"), []byte("/regis
 func BenchmarkPageOf500(b *testing.B) {
 	for _, keys := range []int64{20_000, 1_000_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {
-			s := filled(b, keys, Config{})
+			s := filled(b, keys)
 			b.ReportAllocs()
 			start := prefix.key
 			for b.Loop() {
@@ -192,7 +183,7 @@ func BenchmarkPageOf500(b *testing.B) {
 }
 
 func BenchmarkCountOfMillion(b *testing.B) {
-	s := filled(b, 1_000_000, Config{})
+	s := filled(b, 1_000_000)
 	b.ReportAllocs()
 	for b.Loop() {
 		res, err := s.Range(context.Background(), &RangeRequest{Key: prefix.key, End: prefix.end, CountOnly: true})
@@ -206,7 +197,7 @@ func BenchmarkCountOfMillion(b *testing.B) {
 func BenchmarkPublish(b *testing.B) {
 	for _, interested := range []int{0, 1, 100} {
 		b.Run(fmt.Sprintf("%d of 100", interested), func(b *testing.B) {
-			s := benchStore(b, newNull())
+			s := benchStore(b, false)
 			var got sync.WaitGroup
 			var streams sync.WaitGroup
 			for i := range 100 {
