@@ -151,6 +151,11 @@ func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 }
 
 func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
+	if len(req.End) == 0 {
+		if res, ok, err := s.get(ctx, req, false); ok || err != nil {
+			return res, err
+		}
+	}
 	sp := index.NewSpan(req.Key, req.End)
 	if sp.Single {
 		return s.readKey(ctx, req, sp)

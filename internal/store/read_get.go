@@ -21,14 +21,9 @@ type smallGetKey struct{}
 // smallGet reports whether ctx belongs to a get that has reserved memory for a small row only.
 func smallGet(ctx context.Context) bool { return ctx.Value(smallGetKey{}) != nil }
 
-// readKey serves a request for one key. If the value has to be fetched, it reserves memory first. Gets have memory and
-// a queue of their own: lists whose clients are slow do not delay them.
+// readKey serves a request for one key that the index's current rows do not answer. If the value has to be fetched, it
+// reserves memory first. Gets have memory and a queue of their own: lists whose clients are slow do not delay them.
 func (s *Store) readKey(ctx context.Context, req *RangeRequest, sp index.Span) (*RangeResult, error) {
-	if len(req.End) == 0 {
-		if res, ok, err := s.get(ctx, req, false); ok || err != nil {
-			return res, err
-		}
-	}
 	if req.CountOnly || req.KeysOnly || backend.IsUrgent(ctx) || reservationOf(ctx) != nil {
 		return s.fetchKey(ctx, req, sp)
 	}
