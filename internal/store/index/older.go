@@ -95,9 +95,9 @@ func (x *Index) remembers(rev, epoch int64) bool {
 // prepareUndo sorts what a read at rev searches. Others need not wait for that.
 func (x *Index) prepareUndo(rev int64) {
 	x.mu.RLock()
-	blocks := x.undo.unprepared(rev)
+	runs := x.undo.unprepared(rev)
 	x.mu.RUnlock()
-	for _, b := range blocks {
-		b.prepare()
+	for _, r := range runs {
+		r.prepare()
 	}
 }

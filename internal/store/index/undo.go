@@ -1,31 +1,26 @@
 package index
 
 import (
-	"cmp"
 	"slices"
-	"sort"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
 
 const (
-	// undoMin and undoMax bound the memory of the undo log in bytes. In between, it is an eighth of the value cache.
+	// undoPart is the part of the value cache's size that the undo log may have besides it.
+	undoPart = 8
+	// undoMin is the least that it may have, in bytes.
 	undoMin = 1 << 20
-	undoMax = 16 << 20
 	// undoValues is the part of it for values.
-	undoValues = 4
+	undoValues = 2
 	// undoBlockRows is how many changes make a block full. Reads search full blocks by key. They scan the one being
 	// filled and the one in which their revision is.
 	undoBlockRows = 512
 	// undoBlocks is the part of the log, without values, that makes a block full if it has fewer, large rows.
 	undoBlocks = 16
-	// undoBytes is the memory of a change in bytes, besides its key and the row that it superseded.
-	undoBytes = 56
-	// undoFound is about how many changes a part of a read finds at most.
-	undoFound = 2048
+	// undoBytes is the memory of a change in bytes, besides its key and the row that it superseded, in the log and in
+	// runs of four levels.
+	undoBytes = 40 + 4*16
 )
 
 // undoLog holds the latest changes and the rows that they superseded. With these put back, the current rows are those
@@ -33,6 +28,7 @@ const (
 type undoLog struct {
 	start  int64        // the changes above it are in the log
 	blocks []*undoBlock // full, oldest first
+	number int          // of the first block, if there is one: blocks are numbered in order
 	tail   *undoBlock
 	bytes  int64 // values included
 	values int64
@@ -50,20 +46,16 @@ type undo struct {
 
 // undoBlock is a part of the log. It ends with the end of a revision.
 type undoBlock struct {
-	undos  []undo // in the order of the changes
-	bytes  int64  // values included
+	undoRun
+	bytes  int64 // values included
 	values int64
 	bare   int // that many changes at the beginning have no values
-
-	// Only full blocks have these fields, once they are prepared.
-	once     sync.Once
-	prepared atomic.Bool
-	first    []int   // the first change of each key, in key order
-	growth   []int64 // what the block adds to the keys before that of first[i]; one longer than first, with the total
+	// larger has the runs of undoFan blocks, of undoFan², and so on that begin with this one.
+	larger []*undoRun
 }
 
 func newUndoLog(start, cacheBytes int64) undoLog {
-	return undoLog{start: start, tail: &undoBlock{}, max: min(max(cacheBytes/8, undoMin), undoMax)}
+	return undoLog{start: start, tail: &undoBlock{}, max: max(cacheBytes/undoPart, undoMin)}
 }
 
 // add records that r superseded old, nil for none.
@@ -115,6 +107,7 @@ func (l *undoLog) seal() {
 		l.tail.undos = slices.Clone(l.tail.undos)
 	}
 	l.blocks = append(l.blocks, l.tail)
+	l.join(len(l.blocks) - 1)
 	l.tail = &undoBlock{}
 }
 
@@ -134,6 +127,7 @@ func (l *undoLog) append(batch *undoLog, rev, compacted int64) {
 	} else {
 		l.seal()
 		l.blocks = append(l.blocks, batch.blocks...)
+		l.rejoin(len(l.blocks)-len(batch.blocks), len(l.blocks))
 		l.bytes += batch.bytes
 		l.values += batch.values
 	}
@@ -144,6 +138,8 @@ func (l *undoLog) append(batch *undoLog, rev, compacted int64) {
 func (l *undoLog) prepend(older *undoLog) {
 	older.seal()
 	l.blocks = append(older.blocks, l.blocks...)
+	l.number -= len(older.blocks)
+	l.rejoin(0, len(older.blocks))
 	l.bytes += older.bytes
 	l.start = older.start
 	l.bare += len(older.blocks)
@@ -171,6 +167,7 @@ func (l *undoLog) drop() {
 	l.bare = max(0, l.bare-1)
 	l.blocks[0] = nil
 	l.blocks = l.blocks[1:]
+	l.number++
 }
 
 // strip drops the oldest value. There must be one.
@@ -191,134 +188,4 @@ func (l *undoLog) strip() {
 			return
 		}
 	}
-}
-
-// last returns the revision that the block ends with.
-func (b *undoBlock) last() int64 { return b.undos[len(b.undos)-1].rev }
-
-// after returns the changes above rev.
-func (b *undoBlock) after(rev int64) []undo {
-	return b.undos[sort.Search(len(b.undos), func(i int) bool { return b.undos[i].rev > rev }):]
-}
-
-// prepare makes a full block searchable by key. It needs no lock.
-func (b *undoBlock) prepare() {
-	b.once.Do(func() {
-		order := make([]int, len(b.undos))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(i, j int) int {
-			return cmp.Or(strings.Compare(b.undos[i].key, b.undos[j].key), cmp.Compare(i, j))
-		})
-		b.growth = append(make([]int64, 0, len(order)+1), 0)
-		for _, i := range order {
-			if n := len(b.first); n == 0 || b.key(n-1) != b.undos[i].key {
-				b.first = append(b.first, i)
-				b.growth = append(b.growth, b.growth[n])
-			}
-			b.growth[len(b.growth)-1] += b.undos[i].growth
-		}
-		b.prepared.Store(true)
-	})
-}
-
-func (b *undoBlock) key(i int) string { return b.undos[b.first[i]].key }
-
-// within returns which keys of a prepared block are in the span: those of first[from:to].
-func (b *undoBlock) within(sp Span) (from, to int) {
-	search := func(key string) int { return sort.Search(len(b.first), func(i int) bool { return b.key(i) >= key }) }
-	if sp.Open {
-		return search(sp.Start), len(b.first)
-	}
-	return search(sp.Start), search(sp.End)
-}
-
-// newer returns the blocks that have changes above rev. Only the first may have others, too.
-func (l *undoLog) newer(rev int64) []*undoBlock {
-	return l.blocks[sort.Search(len(l.blocks), func(i int) bool { return l.blocks[i].last() > rev }):]
-}
-
-// unprepared returns the blocks that a read at rev would have to prepare.
-func (l *undoLog) unprepared(rev int64) (blocks []*undoBlock) {
-	for _, b := range l.newer(rev) {
-		if !b.prepared.Load() {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
-}
-
-// count returns by how many keys the span has grown since rev.
-func (l *undoLog) count(sp Span, rev int64) (growth int64) {
-	scan := func(b *undoBlock) {
-		for _, u := range b.after(rev) {
-			if u.growth != 0 && sp.Contains(u.key) {
-				growth += u.growth
-			}
-		}
-	}
-	for _, b := range l.newer(rev) {
-		if b.undos[0].rev <= rev {
-			scan(b)
-			continue
-		}
-		b.prepare()
-		from, to := b.within(sp)
-		growth += b.growth[to] - b.growth[from]
-	}
-	scan(l.tail)
-	return growth
-}
-
-// find returns what keys of the span were at rev if they have changed since, in key order. It ends the span early if
-// there are many.
-func (l *undoLog) find(sp Span, rev int64) ([]undo, Span) {
-	blocks := l.newer(rev)
-	whole := blocks
-	if len(whole) > 0 && whole[0].undos[0].rev <= rev {
-		whole = whole[1:]
-	}
-	sp = narrow(whole, sp)
-	var found []undo
-	scan := func(b *undoBlock) {
-		for _, u := range b.after(rev) {
-			if sp.Contains(u.key) {
-				found = append(found, u)
-			}
-		}
-	}
-	if len(whole) < len(blocks) {
-		scan(blocks[0])
-	}
-	for _, b := range whole {
-		from, to := b.within(sp)
-		for _, i := range b.first[from:to] {
-			found = append(found, b.undos[i])
-		}
-	}
-	scan(l.tail)
-	// The first change of a key after rev decides. A stable sort leaves it before the others.
-	slices.SortStableFunc(found, func(a, b undo) int { return strings.Compare(a.key, b.key) })
-	return slices.CompactFunc(found, func(a, b undo) bool { return a.key == b.key }), sp
-}
-
-// narrow ends the span early if the blocks have many changes there.
-func narrow(blocks []*undoBlock, sp Span) Span {
-	total := 0
-	for _, b := range blocks {
-		b.prepare()
-		from, to := b.within(sp)
-		total += to - from
-	}
-	if total <= undoFound {
-		return sp
-	}
-	most := max(undoFound/len(blocks), 16)
-	for _, b := range blocks {
-		if from, to := b.within(sp); to-from > most {
-			sp.End, sp.Open = b.key(from+most), false
-		}
-	}
-	return sp
 }

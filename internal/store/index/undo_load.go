@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -91,26 +92,37 @@ func (l *undoLog) setValue(it *Item) {
 		return
 	}
 	key := KeyString(it.Key)
-	blocks := l.newer(it.ModRevision)
-	for n, b := range blocks {
-		if !b.prepared.Load() {
-			continue // it takes time, and the read would have prepared a block of its revision
+	part, runs := l.since(it.ModRevision)
+	if part != nil {
+		runs = slices.Insert(runs, 0, &part.undoRun)
+	}
+	for _, r := range runs {
+		if !r.prepared.Load() {
+			continue // it takes time, and the read would have prepared a run of its revision
 		}
-		i := sort.Search(len(b.first), func(i int) bool { return b.key(i) >= key })
-		if i == len(b.first) || b.key(i) != key {
+		i := r.search(key)
+		if i == len(r.first) || r.first[i].key != key || r.first[i].rev <= it.ModRevision {
 			continue
 		}
-		u := &b.undos[b.first[i]]
-		if u.rev <= it.ModRevision {
-			continue // the key's first change here is what wrote the row, or came before it
-		}
+		u := r.first[i].undo
 		if u.old != nil && u.old.ID() == it.ID() && !u.old.cached {
 			it.Key, it.slot = u.old.Key, -1
 			u.old = it
-			l.grow(b, value)
-			b.bare = min(b.bare, b.first[i])
-			l.bare = min(l.bare, len(l.blocks)-len(blocks)+n)
+			l.valued(u, value)
 		}
 		return
 	}
+}
+
+// valued counts the value that a change of a full block has been given.
+func (l *undoLog) valued(u *undo, value int64) {
+	block := l.newer(u.rev - 1)
+	b := l.blocks[block]
+	l.grow(b, value)
+	at := sort.Search(len(b.undos), func(i int) bool { return b.undos[i].rev >= u.rev })
+	for &b.undos[at] != u {
+		at++
+	}
+	b.bare = min(b.bare, at)
+	l.bare = min(l.bare, block)
 }
