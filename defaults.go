@@ -53,6 +53,10 @@ const (
 
 	resultShare = 8 // likewise: Go's heap may need twice as much for them, and the values come from SQLite's memory
 	resultLeast = 16 << 20
+
+	queueShare = 16
+	queueLeast = store.DefaultQueueBytes
+	queueMost  = 1 << 30
 )
 
 // defaultCacheBytes is a sixteenth of the memory available to the process, within limits: a small machine keeps its
@@ -63,6 +67,9 @@ func defaultCacheBytes() int64 { return min(max(availableMemory()/cacheShare, ca
 func resultBytes() int64 {
 	return min(max(availableMemory()/resultShare, resultLeast), store.DefaultResultBytes)
 }
+
+// queueBytes is a sixteenth of that memory, within limits: a burst of large writes waits instead of being refused.
+func queueBytes() int64 { return min(max(availableMemory()/queueShare, queueLeast), queueMost) }
 
 // availableMemory returns the memory available to the process, in bytes: that of the machine, of its cgroup, or Go's
 // limit (GOMEMLIMIT), whichever is least. It is 0 if the system reports none.

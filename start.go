@@ -260,11 +260,12 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
 			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, ResultBytes: resultBytes(),
-			Observer: s.metrics,
-			Loaded:   s.logOpened,
-			Caller:   etcdshim.Caller,
-			HangUp:   s.hangUp,
-			Tracer:   cfg.tracer(),
+			QueueBytes: queueBytes(),
+			Observer:   s.metrics,
+			Loaded:     s.logOpened,
+			Caller:     etcdshim.Caller,
+			HangUp:     s.hangUp,
+			Tracer:     cfg.tracer(),
 		})
 		return err
 	})

@@ -42,6 +42,8 @@ type Batch struct {
 const (
 	// DefaultQuotaBytes is the default of [Config.QuotaBytes].
 	DefaultQuotaBytes = 2 << 30
+	// DefaultQueueBytes is the default of [Config.QueueBytes].
+	DefaultQueueBytes = 64 << 20
 	// DefaultResultBytes is the default of [Config.ResultBytes].
 	DefaultResultBytes = 256 << 20
 )
@@ -137,7 +139,7 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	def(&c.QuotaBytes, DefaultQuotaBytes)
-	def(&c.QueueBytes, 64<<20)
+	def(&c.QueueBytes, DefaultQueueBytes)
 	def(&c.CacheBytes, 64<<20)
 	def(&c.ResultBytes, DefaultResultBytes)
 	def(&c.WindowBytes, 8<<20)
