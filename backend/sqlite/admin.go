@@ -34,14 +34,14 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	n, err := readNote(lock)
-	filled, belongs := false, false
+	var log logState
 	if err == nil {
-		filled, belongs, err = checkLog(ctx, path, n.owner == ownPages, true)
+		log, err = checkLog(ctx, path, n.owner == ownPages, true)
 	}
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)
 	}
-	own := n.writtenHere(path, filled) && belongs == filled
+	own := n.writtenHere(path, log.filled) && log.belongs == log.filled
 	db := sql.OpenDB(connector{writableDSN(path, own), "FULL"})
 	return errors.Join(f(ctx, db), db.Close())
 }

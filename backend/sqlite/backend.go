@@ -320,8 +320,8 @@ func (b *Backend) release() error {
 			}
 			err = errors.Join(err, b.note(b.foreignOwner()), b.noteAtPath())
 		case errors.Is(*broken, errOverwritten):
-			n := note{owner: b.foreignOwner()}
-			if _, _, err := b.settleLog(context.Background(), n); err != nil {
+			n := note{owner: b.foreignOwner(), reached: b.reached()}
+			if _, err := b.settleLog(context.Background(), n); err != nil {
 				b.log.Warn("the next start may fail", "path", b.path, "error", err)
 			}
 			err = b.note(n.owner)

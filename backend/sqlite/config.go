@@ -104,13 +104,13 @@ func (b *Backend) open(ctx context.Context) error {
 	}
 	b.leave()
 	b.warnOfOthers()
-	filled, belongs, err := b.settleLog(ctx, noted)
+	log, err := b.settleLog(ctx, noted)
 	if err != nil {
 		return err
 	}
 	b.warnOfNoLog()
 	prepare := b.adoptFile
-	if own := noted.writtenHere(b.path, filled); own && belongs == filled && !b.cfg.NoPageChecksums {
+	if own := noted.writtenHere(b.path, log.filled); own && log.belongs == log.filled && !b.cfg.NoPageChecksums {
 		prepare = b.prepareOwn
 	}
 	if err := prepare(ctx); err != nil {

@@ -202,21 +202,29 @@ var errOnlyLog = errors.New("the database file is missing or empty, and its writ
 	"a safe place, because they may hold acknowledged writes")
 
 // settleLog is checkLog, except that it moves a log aside that is not for the file which another program has put in the
-// place of the log's own, as the note says.
-func (b *Backend) settleLog(ctx context.Context, n note) (filled, belongs bool, err error) {
-	filled, belongs, err = checkLog(ctx, b.path, n.owner == ownPages, b.synchronous() != "OFF")
+// place of the log's own, as the note says. A log that belongs to the file and ends before what that server had reached
+// came with the file.
+func (b *Backend) settleLog(ctx context.Context, n note) (logState, error) {
+	state, err := checkLog(ctx, b.path, n.owner == ownPages, b.synchronous() != "OFF")
 	if size, _, e := b.file.Stat(); errors.Is(err, ErrStaleLog) && e == nil && size == 0 {
-		return filled, belongs, fmt.Errorf("%w: %s", errOnlyLog, b.path)
+		return state, fmt.Errorf("%w: %s", errOnlyLog, b.path)
 	}
-	if n.foreign() && (errors.Is(err, ErrStaleLog) || filled && n.replaced(b.path)) {
-		return false, false, b.saveLog()
+	if !n.foreign() {
+		return state, err
 	}
-	if err == nil && n.foreign() && filled && belongs {
+	older := state.filled && n.replaced(b.path)
+	switch restored := older && err == nil && state.belongs && state.last < n.revision; {
+	case restored:
+		b.log.Warn("the database file was replaced while a server had it open; the write-ahead log beside it belongs "+
+			"to it and is not that server's, so the writes in it were applied", "path", b.path, "revision", state.last)
+	case older, errors.Is(err, ErrStaleLog):
+		return logState{}, b.saveLog()
+	case err == nil && state.belongs:
 		b.log.Warn("another program wrote to the database file while a server had it open; the write-ahead log leads "+
 			"on from what is there, so the writes in it were applied: if you restored a copy, stop the server, move "+
 			"the log to another directory and restore the copy again", "path", b.path)
 	}
-	return filled, belongs, err
+	return state, err
 }
 
 // savedLog returns the path of a log that is moved or copied aside now.

@@ -19,24 +19,31 @@ var ErrStaleLog = errors.New("the write-ahead log does not belong to the databas
 	"(a backup?), so SQLite would mix the two: put the file that belongs to the log back; to use this file as it is, " +
 	"move the -wal and -shm files to a safe place, because they may hold acknowledged writes that it lacks")
 
+// logState is what is known of a write-ahead log beside a file.
+type logState struct {
+	filled  bool  // it has commits
+	belongs bool  // they show that they belong to the file
+	last    int64 // the highest revision in them, 0 if none is
+}
+
 // checkLog checks, before SQLite opens the file at path and recovers it from the log of a crash, that the log belongs
-// to the file and holds everything that was synced in it. verify says whether the pages of the file have checksums. It
-// returns whether there is a log with commits, and whether they show that they belong to the file: SQLite would apply
-// any log to any file. If the two show neither that nor the opposite, the file must be sound after the recovery.
+// to the file and holds everything that was synced in it: SQLite would apply any log to any file. verify says whether
+// the pages of the file have checksums. If the two show neither that the log belongs to the file nor the opposite, the
+// file must be sound after the recovery.
 //
 // A transaction writes its own id and that of the one before into the row of the clock, which the log holds with it. So
 // the file alone must be in the state before the first transaction of the log, or in that after one of them.
-func checkLog(ctx context.Context, path string, verify, synced bool) (filled, belongs bool, err error) {
+func checkLog(ctx context.Context, path string, verify, synced bool) (state logState, err error) {
 	log, err := os.Open(path + "-wal")
 	if errors.Is(err, os.ErrNotExist) {
-		return false, false, nil
+		return state, nil
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("read the write-ahead log: %w", err)
+		return state, fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	if info, err := log.Stat(); err != nil || info.Size() <= walHeader {
-		return false, false, err
+		return state, err
 	}
 	file, known := clockOfFile(path, verify)
 	certain := known
@@ -46,28 +53,30 @@ func checkLog(ctx context.Context, path string, verify, synced bool) (filled, be
 		file, known = clockOfFile(path, false)
 	}
 	l, err := scanLog(log, file)
+	state = logState{filled: true, last: l.last}
 	switch {
 	case err != nil:
-		return true, false, fmt.Errorf("read the write-ahead log: %w", err)
+		return state, fmt.Errorf("read the write-ahead log: %w", err)
 	case known && l.foreign:
-		return true, false, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
+		return state, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
 	case l.damage != "" && synced:
-		return true, false, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, "+
+		return state, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, "+
 			"copy the file and its log to another directory, and there run sqlite3 FILE "+
 			"'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'", ErrCorrupt, path, l.damage)
 	case l.commits == 0:
-		return false, false, nil
+		return logState{}, nil
 	}
 	mode, err := journalMode(path)
 	switch {
 	case err != nil:
-		return true, false, err
+		return state, err
 	case mode != walMode, known && l.first.commit != 0 && !l.belongs:
-		return true, false, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
+		return state, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
 	case certain && l.belongs:
-		return true, true, nil
+		state.belongs = true
+		return state, nil
 	}
-	return true, false, inspectRecovered(ctx, path)
+	return state, inspectRecovered(ctx, path)
 }
 
 // walMode is how the header of a database says that it uses a WAL. It does from before the first frame is written; a
@@ -124,6 +133,7 @@ func (b *Backend) warnOfNoLog() {
 type loggedCommits struct {
 	commits int      // number of transactions
 	first   clockRow // after the first one that wrote the clock
+	last    int64    // the highest revision of those
 	belongs bool     // the file is in the state before that one or after one of them
 	foreign bool     // nor is it near any other transaction, also behind what is damaged
 	damage  string   // what is damaged, and which commits SQLite would drop because of it; "" if nothing is
@@ -140,7 +150,6 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		broken   int64           // number of the first frame that is not whole
 		row      clockRow        // of the current transaction
 		revision = file.revision // the highest one of a whole transaction
-		last     int64           // the same, of those before the broken frame
 		synced   bool            // a transaction after the broken frame has ended and moved the revision
 		proof    bool            // another frame followed it
 		related  bool            // a whole transaction, wherever it is, or the one after it, has left the file so
@@ -165,7 +174,7 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		}
 		if broken == 0 {
 			l.commits++
-			last = max(last, row.revision)
+			l.last = max(l.last, row.revision)
 			if row.commit != 0 && l.first.commit == 0 {
 				l.first, l.belongs = row, row.previous == file.commit
 			}
@@ -180,7 +189,7 @@ func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
 		return l, ignoreEnd(err)
 	case !whole:
 		l.damage = fmt.Sprintf("the first %d bytes and all commits", walHeader)
-	case proof, broken != 0 && last != 0 && file.revision > last:
+	case proof, broken != 0 && l.last != 0 && file.revision > l.last:
 		l.damage = fmt.Sprintf("frame %d and later commits", broken)
 	}
 	return l, nil

@@ -360,3 +360,54 @@ func TestCrashAfterReplacement(t *testing.T) {
 		})
 	}
 }
+
+// A backup that is put in the place of a file together with its own log is used with that log, whether the server stops
+// or crashes.
+func TestReplacedWithLog(t *testing.T) {
+	for name, replace := range map[string]func(t *testing.T, backup, path string){
+		"renamed": func(t *testing.T, backup, path string) {
+			t.Helper()
+			if err := os.Rename(backup, path); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"copied": copyFile,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a")
+			copyAll(t, b)
+			writeKeys(t, b, "b", "c") // are in the log only
+			for _, suffix := range []string{"", "-wal"} {
+				copyFile(t, path+suffix, backup+suffix)
+			}
+			want := revision(t, b)
+			writeKeys(t, b, "d", "e", "f")
+			copyAll(t, b) // so that no checkpoint meets the replaced files
+			for _, suffix := range []string{"", "-wal"} {
+				replace(t, backup+suffix, path+suffix)
+			}
+			b.watching.Wait() // the backend has found out
+			if err := write(b, "g", nil); err == nil {
+				t.Fatal("a write to the former file is acknowledged")
+			}
+			crashed := filepath.Join(t.TempDir(), "db")
+			for _, suffix := range []string{"", "-wal", ".lock"} {
+				copyFile(t, path+suffix, crashed+suffix)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, path := range []string{crashed, path} {
+				b := openAfterRestore(t, path)
+				if r := revision(t, b); r != want || b.Restored().Revision <= r {
+					t.Errorf("revision %d, want %d; restored to %d", r, want, b.Restored().Revision)
+				}
+				if problems := inspect(t, path); problems != "" {
+					t.Errorf("problems: %s", problems)
+				}
+			}
+		})
+	}
+}

@@ -53,9 +53,9 @@ func TestKilledStart(t *testing.T) {
 	killed := &Backend{log: slog.Default(), path: path, lock: lock, file: file}
 	defer func() { _ = errors.Join(file.Close(), lock.Close()) }()
 	own := func() bool {
-		filled, belongs, err := checkLog(t.Context(), path, true, true)
+		log, err := checkLog(t.Context(), path, true, true)
 		n, errNote := readNote(lock)
-		return errors.Join(err, errNote) == nil && n.writtenHere(path, filled) && filled == belongs
+		return errors.Join(err, errNote) == nil && n.writtenHere(path, log.filled) && log.filled == log.belongs
 	}
 	if !own() {
 		t.Fatal("after the crash, the file is taken for another program's")
