@@ -1,5 +1,7 @@
 package index
 
+import "math"
+
 // applyAtOnce bounds the rows that are applied while reads wait. A larger batch is applied to a copy of the tree, so
 // that reads wait only while the copy replaces the tree; the lease keys and the value cache follow in parts.
 const applyAtOnce = 4096
@@ -73,13 +75,18 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	undo := newUndoLog(began, x.cache.max)
 	for i, it := range items {
 		undo.add(&it.Row, before[i])
-		undo.trim(0)
+		undo.trim(0, math.MaxInt)
 	}
 	x.mu.Lock()
 	x.tree = state
 	x.move(rev, compacted, bytes)
-	x.undo.append(&undo, began, x.compacted)
+	x.undo.append(&undo, began)
 	x.mu.Unlock()
+	for more := true; more; {
+		x.mu.Lock()
+		more = x.undo.trim(x.compacted, applyAtOnce)
+		x.mu.Unlock()
+	}
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()
 	x.applying = false

@@ -92,12 +92,10 @@ func (x *Index) remembers(rev, epoch int64) bool {
 	return x.complete && epoch == x.epoch && rev >= x.undo.start && rev <= x.rev
 }
 
-// prepareUndo sorts what a read at rev searches. Others need not wait for that.
+// prepareUndo makes what a read at rev searches searchable by key. Others need not wait for that.
 func (x *Index) prepareUndo(rev int64) {
 	x.mu.RLock()
-	runs := x.undo.unprepared(rev)
+	todo := x.undo.unprepared(rev)
 	x.mu.RUnlock()
-	for _, r := range runs {
-		r.prepare()
-	}
+	prepareAll(todo)
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -19,8 +20,8 @@ const (
 	// undoBlocks is the part of the log, without values, that makes a block full if it has fewer, large rows.
 	undoBlocks = 16
 	// undoBytes is the memory of a change in bytes, besides its key and the row that it superseded, in the log and in
-	// runs of four levels.
-	undoBytes = 40 + 4*16
+	// runs of five levels.
+	undoBytes = 40 + 5*16
 )
 
 // undoLog holds the latest changes and the rows that they superseded. With these put back, the current rows are those
@@ -116,11 +117,11 @@ func (l *undoLog) commit(compacted int64) {
 	if l.full() {
 		l.seal()
 	}
-	l.trim(compacted)
+	l.trim(compacted, math.MaxInt)
 }
 
-// append adds the log of a batch, which began at revision rev, where l ends.
-func (l *undoLog) append(batch *undoLog, rev, compacted int64) {
+// append adds the log of a batch, which began at revision rev, where l ends. The caller must trim l.
+func (l *undoLog) append(batch *undoLog, rev int64) {
 	batch.seal()
 	if batch.start > rev { // it has lost its beginning, and all before with it
 		*l = *batch
@@ -131,7 +132,6 @@ func (l *undoLog) append(batch *undoLog, rev, compacted int64) {
 		l.bytes += batch.bytes
 		l.values += batch.values
 	}
-	l.trim(compacted)
 }
 
 // prepend adds a log without values that ends where l starts.
@@ -145,17 +145,22 @@ func (l *undoLog) prepend(older *undoLog) {
 	l.bare += len(older.blocks)
 }
 
-// trim drops the oldest values and blocks if the log is too large, and the blocks whose revisions are compacted.
-func (l *undoLog) trim(compacted int64) {
+// trim drops the oldest blocks and values if the log is too large, and the blocks whose revisions are compacted. It
+// drops up to a number of values, and reports whether there are more to drop.
+func (l *undoLog) trim(compacted int64, values int) (more bool) {
 	for len(l.blocks) > 0 && (l.bytes-l.values > l.max || l.blocks[0].last() <= compacted) {
 		l.drop()
 	}
-	for l.values > l.max/undoValues {
+	for ; l.values > l.max/undoValues; values-- {
+		if values == 0 {
+			return true
+		}
 		l.strip()
 	}
 	for len(l.blocks) > 0 && l.bytes > l.max {
 		l.drop()
 	}
+	return false
 }
 
 // drop drops the oldest block.

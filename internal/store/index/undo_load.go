@@ -1,7 +1,6 @@
 package index
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -91,27 +90,36 @@ func (l *undoLog) setValue(it *Item) {
 	if value > l.max/undoValues-l.values || value > l.free() {
 		return
 	}
+	u := l.superseding(it)
+	if u == nil || u.old == nil || u.old.ID() != it.ID() || u.old.cached {
+		return
+	}
+	it.Key, it.slot = u.old.Key, -1
+	u.old = it
+	l.valued(u, value)
+}
+
+// superseding returns the change of a full block that superseded a row, as far as reads have prepared what has it.
+func (l *undoLog) superseding(it *Item) *undo {
 	key := KeyString(it.Key)
 	part, runs := l.since(it.ModRevision)
-	if part != nil {
-		runs = slices.Insert(runs, 0, &part.undoRun)
+	if part != nil && part.prepared.Load() && part.find(key) != nil {
+		changes := part.after(it.ModRevision)
+		for i := range changes {
+			if changes[i].key == key {
+				return &changes[i]
+			}
+		}
 	}
 	for _, r := range runs {
 		if !r.prepared.Load() {
-			continue // it takes time, and the read would have prepared a run of its revision
-		}
-		i := r.search(key)
-		if i == len(r.first) || r.first[i].key != key || r.first[i].rev <= it.ModRevision {
 			continue
 		}
-		u := r.first[i].undo
-		if u.old != nil && u.old.ID() == it.ID() && !u.old.cached {
-			it.Key, it.slot = u.old.Key, -1
-			u.old = it
-			l.valued(u, value)
+		if u := r.find(key); u != nil {
+			return u
 		}
-		return
 	}
+	return nil
 }
 
 // valued counts the value that a change of a full block has been given.

@@ -13,6 +13,8 @@ const (
 	undoFan = 8
 	// undoFound is about how many changes a part of a read finds at most.
 	undoFound = 4096
+	// undoMerge is about how many changes a read merges into larger runs. Later reads merge the others.
+	undoMerge = 1 << 18
 )
 
 // undoRun is a full block, or undoFan smaller runs in a row. Once it is prepared, reads search it by key. Large runs
@@ -21,9 +23,10 @@ type undoRun struct {
 	undos []undo     // of a block, in the order of the changes
 	parts []*undoRun // of a larger run, oldest first
 
-	once     sync.Once
-	prepared atomic.Bool
-	first    []keyUndo // the first change of each key, in key order
+	preparing atomic.Bool
+	prepared  atomic.Bool
+	sorting   sync.Mutex // of a block
+	first     []keyUndo  // the first change of each key, in key order
 }
 
 // keyUndo is the first change of a key in a run.
@@ -74,21 +77,31 @@ func (b *undoBlock) after(rev int64) []undo {
 	return b.undos[sort.Search(len(b.undos), func(i int) bool { return b.undos[i].rev > rev }):]
 }
 
-// since returns the changes of full blocks above rev: those of part, if it is not nil, and of the runs that follow.
+// since returns the changes of full blocks above rev: those of part, if it is not nil, and of the runs that follow, the
+// largest that are prepared. Only blocks may not be.
 func (l *undoLog) since(rev int64) (part *undoBlock, runs []*undoRun) {
 	i := l.newer(rev)
 	if i < len(l.blocks) && l.blocks[i].undos[0].rev <= rev {
 		part, i = l.blocks[i], i+1
 	}
 	for i < len(l.blocks) {
-		level, blocks := len(l.blocks[i].larger), 1
-		for range level {
-			blocks *= undoFan
+		level := len(l.blocks[i].larger)
+		for level > 0 && !l.run(i, level).prepared.Load() {
+			level--
 		}
 		runs = append(runs, l.run(i, level))
-		i += blocks
+		i += blocksOf(level)
 	}
 	return part, runs
+}
+
+// blocksOf returns how many blocks a run of a level has.
+func blocksOf(level int) int {
+	blocks := 1
+	for range level {
+		blocks *= undoFan
+	}
+	return blocks
 }
 
 // newer returns the first full block that has changes above rev. Only that one may have others, too.
@@ -96,28 +109,76 @@ func (l *undoLog) newer(rev int64) int {
 	return sort.Search(len(l.blocks), func(i int) bool { return l.blocks[i].last() > rev })
 }
 
-// unprepared returns the runs that a read at rev would have to prepare.
-func (l *undoLog) unprepared(rev int64) []*undoRun {
-	_, runs := l.since(rev)
-	return slices.DeleteFunc(runs, func(r *undoRun) bool { return r.prepared.Load() })
+// unprepared returns the runs that reads at rev would have prepared, small ones before those that consist of them.
+func (l *undoLog) unprepared(rev int64) (todo []*undoRun) {
+	i := l.newer(rev)
+	if i < len(l.blocks) && l.blocks[i].undos[0].rev <= rev { // reads scan it, but setValue searches it
+		todo = l.appendUnprepared(todo, i, 0)
+		i++
+	}
+	for i < len(l.blocks) {
+		level := len(l.blocks[i].larger)
+		todo = l.appendUnprepared(todo, i, level)
+		i += blocksOf(level)
+	}
+	return todo
 }
 
-// prepare makes a run searchable by key. It needs no lock.
-func (r *undoRun) prepare() {
-	r.once.Do(func() {
-		if r.parts == nil {
-			r.first = sorted(r.undos)
-		} else {
-			lists := make([][]keyUndo, len(r.parts))
-			for i, p := range r.parts {
-				p.prepare()
-				lists[i] = p.first
-			}
-			r.first = slices.Clone(merge(lists))
-			r.parts = nil
+func (l *undoLog) appendUnprepared(todo []*undoRun, block, level int) []*undoRun {
+	r := l.run(block, level)
+	if r.prepared.Load() {
+		return todo
+	}
+	if level > 0 {
+		for i := range undoFan {
+			todo = l.appendUnprepared(todo, block+i*blocksOf(level-1), level-1)
 		}
+	}
+	return append(todo, r)
+}
+
+// prepareAll prepares runs, as far as others do not and merging them takes not too long. It needs no lock.
+func prepareAll(runs []*undoRun) {
+	merged := 0
+	for _, r := range runs {
+		if r.undos != nil {
+			r.prepare()
+		} else if merged < undoMerge {
+			merged += r.merge()
+		}
+	}
+}
+
+// prepare makes a block searchable by key.
+func (r *undoRun) prepare() {
+	if r.prepared.Load() {
+		return
+	}
+	r.sorting.Lock()
+	defer r.sorting.Unlock()
+	if !r.prepared.Load() {
+		r.first = sorted(r.undos)
 		r.prepared.Store(true)
-	})
+	}
+}
+
+// merge makes a larger run searchable by key, if its parts are and no other read does. It returns how many changes it
+// has merged.
+func (r *undoRun) merge() (changes int) {
+	lists := make([][]keyUndo, len(r.parts))
+	for i, p := range r.parts {
+		if !p.prepared.Load() {
+			return 0
+		}
+		lists[i] = p.first
+		changes += len(p.first)
+	}
+	if !r.preparing.CompareAndSwap(false, true) {
+		return 0
+	}
+	r.first = slices.Clone(merge(lists))
+	r.prepared.Store(true)
+	return changes
 }
 
 // sorted returns the first change of each key, in key order.
@@ -197,6 +258,14 @@ func (r *undoRun) within(sp Span) (before, in []keyUndo) {
 // search returns the position of the first key that is not below key.
 func (r *undoRun) search(key string) int {
 	return sort.Search(len(r.first), func(i int) bool { return r.first[i].key >= key })
+}
+
+// find returns the first change of a key in a prepared run, nil if there is none.
+func (r *undoRun) find(key string) *undo {
+	if i := r.search(key); i < len(r.first) && r.first[i].key == key {
+		return r.first[i].undo
+	}
+	return nil
 }
 
 // count returns by how many keys the span has grown since rev.

@@ -18,6 +18,15 @@ func (h *history) checkRuns(t *testing.T, reads int) {
 	}
 	for range reads {
 		rev := l.start + h.random.Int64N(h.rev-l.start+1)
+		_, unmerged := l.since(rev)
+		for _, r := range unmerged {
+			if r.undos == nil && !r.prepared.Load() {
+				t.Fatal("a read has to merge runs while it holds the lock")
+			}
+		}
+		for len(l.unprepared(rev)) > 0 {
+			prepareAll(l.unprepared(rev))
+		}
 		_, runs := l.since(rev)
 		if len(runs) > bound {
 			t.Fatalf("a read searches %d runs of %d blocks", len(runs), len(l.blocks))
@@ -31,7 +40,6 @@ func (h *history) checkRuns(t *testing.T, reads int) {
 			for n := 1 << (3 * len(blocks[0].larger)); n > 0; n-- {
 				undos, blocks = append(undos, blocks[0].undos...), blocks[1:]
 			}
-			r.prepare()
 			if !slices.EqualFunc(r.first, sorted(undos), func(a, b keyUndo) bool {
 				return *a.undo == *b.undo && a.total == b.total
 			}) {
@@ -41,6 +49,30 @@ func (h *history) checkRuns(t *testing.T, reads int) {
 		if len(blocks) > 0 {
 			t.Fatalf("revision %d: no run has the last %d blocks", rev, len(blocks))
 		}
+	}
+}
+
+// checkValues checks that the values of superseded rows which a read at rev fetches stay in the log.
+func (h *history) checkValues(t *testing.T, rev int64) {
+	t.Helper()
+	items, _, _ := h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, h.keys)
+	var fetched []*Item
+	for _, it := range items {
+		if !it.Cached() {
+			r := it.Row
+			r.Value = make([]byte, 4)
+			fetched = append(fetched, NewItem(r))
+		}
+	}
+	h.x.CacheValues(fetched, h.x.epoch)
+	items, _, _ = h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, h.keys)
+	for _, it := range items {
+		if !it.Cached() {
+			t.Errorf("revision %d: the value of %s at revision %d is not in the log", rev, it.Key, it.ModRevision)
+		}
+	}
+	if len(fetched) == 0 {
+		t.Errorf("revision %d: no value had to be fetched", rev)
 	}
 }
 
@@ -93,6 +125,7 @@ func TestUndoRuns(t *testing.T) {
 		if h.x.Prepend(l); h.x.undo.start != after {
 			t.Fatalf("the log begins at %d, want %d", h.x.undo.start, after)
 		}
+		h.checkValues(t, (after+l.Until)/2)
 		h.checkRuns(t, 10)
 		h.check(t, max(after, 1), 100)
 	}
