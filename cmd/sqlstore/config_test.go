@@ -28,7 +28,7 @@ func configure(args ...string) (string, error) {
 
 func TestConfigShow(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("max-txn-ops: 5\nname: of-the-file\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("max-txn-ops: 5\nname: of-the-file\ncors: [https://a]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SQLSTORE_NAME", "of-the-variable")
@@ -40,6 +40,7 @@ func TestConfigShow(t *testing.T) {
 	for _, line := range []string{
 		"SETTING VALUE FROM", "config-file " + file + " --config-file", "name of-the-variable SQLSTORE_NAME",
 		"datastore postgres://u:xxxxx@h/d SQLSTORE_DATASTORE", "max-txn-ops 5 " + file, "log-level warn --log-level",
+		"cors https://a " + file,
 		"metrics basic default", "listen-client-urls http://localhost:2379 default", "audit-log (off) default",
 		"datastore-max-connections 16 default", "quota-backend-bytes -1 default",
 		"data-dir of-the-variable.sqlstore default",

@@ -115,6 +115,7 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 				return err
 			}
 		}
+		f.Changed = f.Changed || len(values) > 0 // Replace does not say so
 		return list.Replace(values)
 	}
 	return errors.New("takes a plain value or a list")
