@@ -72,9 +72,9 @@ func runEtcd(args []string) error {
 
 // etcdMode reads settings by etcd's rules.
 type etcdMode struct {
-	args     []string
-	options  *etcdflags.Options
-	warnings []string
+	args    []string
+	options *etcdflags.Options
+	unused  []unusedSetting // and not passed on
 }
 
 // read returns the settings of serve that etcd's amount to. After an error, options may still be set, for the log.
@@ -141,7 +141,5 @@ func (e *etcdMode) logNotes(log *slog.Logger) {
 	for _, n := range e.options.Notes {
 		log.Log(context.Background(), n.Level, n.Message, n.Args...)
 	}
-	for _, w := range e.warnings {
-		log.Warn(w)
-	}
+	warnUnused(log, e.unused)
 }

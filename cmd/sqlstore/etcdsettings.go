@@ -35,8 +35,8 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 	}
 	e.withoutTLS(values, flags)
 	if o.Text("enable-distributed-tracing") != "true" { // as in etcd, they are not checked then
-		delete(values, "distributed-tracing-address")
-		delete(values, "distributed-tracing-sampling-rate")
+		e.drop(values, "--enable-distributed-tracing is not set", "distributed-tracing-address",
+			"distributed-tracing-sampling-rate")
 	}
 	for name, value := range values {
 		if flags.Lookup(name) == nil {
@@ -48,6 +48,7 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 		if err := flags.Set(name, value); err != nil {
 			return fmt.Errorf("%w: --%s %q: %w", errSettings, name, value, err)
 		}
+		flags.Lookup(name).Changed = o.Given(name)
 	}
 	s.config.InsecurePlaintext, s.config.EtcdReady = true, true
 	if err := s.finish(); err != nil {
@@ -97,17 +98,9 @@ func (e *etcdMode) withoutTLS(values map[string]string, flags *pflag.FlagSet) {
 	o := e.options
 	names, _ := flags.Lookup(allowedNames).Value.(pflag.SliceValue) // serve's own flag, which is already set
 	drop := func(why string, flags ...string) {
-		for _, name := range flags {
-			value := values[name]
-			if name == allowedNames {
-				value = strings.Join(names.GetSlice(), ",")
-				_ = names.Replace(nil) // no list is always valid
-			}
-			if o.Given(name) && value != "" && value != "false" {
-				e.warnings = append(e.warnings, "--"+name+" has no effect: "+why)
-			}
-			delete(values, name)
-		}
+		values[allowedNames] = strings.Join(names.GetSlice(), ",")
+		_ = names.Replace(nil) // no list is always valid
+		e.drop(values, why, append(flags, allowedNames)...)
 	}
 	urls := slices.Concat(o.List("listen-client-urls"), o.List("listen-client-http-urls"),
 		o.List("listen-metrics-urls"), strings.Split(o.Text("listen-objects-urls"), ","),
@@ -115,10 +108,20 @@ func (e *etcdMode) withoutTLS(values map[string]string, flags *pflag.FlagSet) {
 	if !slices.ContainsFunc(urls, func(u string) bool {
 		return strings.HasPrefix(strings.Trim(u, "[]"), "https:") || strings.HasPrefix(strings.Trim(u, "[]"), "unixs:")
 	}) {
-		drop("no listen URL uses TLS", "cert-file", "key-file", "trusted-ca-file", "client-cert-auth", "auto-tls",
-			"client-crl-file", "client-cert-allowed-hostname", allowedNames)
+		drop(noTLS, "cert-file", "key-file", "trusted-ca-file", "client-cert-auth", "auto-tls", "client-crl-file",
+			"client-cert-allowed-hostname")
 	} else if o.Text("trusted-ca-file") == "" {
-		drop("it needs --trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname", allowedNames)
+		drop("it needs --trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname")
+	}
+}
+
+// drop removes values that have no effect, and notes those that somebody gave.
+func (e *etcdMode) drop(values map[string]string, why string, names ...string) {
+	for _, name := range names {
+		if value := values[name]; e.options.Given(name) && value != "" && value != "false" {
+			e.unused = append(e.unused, unusedSetting{name, why})
+		}
+		delete(values, name)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -78,8 +77,8 @@ func TestEtcdAllowedNames(t *testing.T) {
 	if got := s.config.TLS.AllowedNames; len(got) > 0 {
 		t.Errorf("allowed names without TLS: %q", got)
 	}
-	if all := strings.Join(e.warnings, "\n"); !strings.Contains(all, "--client-cert-allowed-cn has no effect") {
-		t.Errorf("warnings %q", all)
+	if !slices.Contains(e.unused, unusedSetting{allowedNames, noTLS}) {
+		t.Errorf("without effect: %q", e.unused)
 	}
 }
 

@@ -89,6 +89,7 @@ func serve(s *settings, run runner) (err error) {
 			"machine crashes")
 	}
 	warnPlaintext(log, s.config.ListenClientURLs)
+	warnUnused(log, s.unused(run.flags))
 	if empty := emptyProtections(run.flags, run.as, os.LookupEnv); len(empty) > 0 {
 		log.Warn(emptyProtectionsMessage, "settings", empty)
 	}

@@ -90,6 +90,12 @@ func metric(t *testing.T, s *launch.Server, name string) string {
 	return ""
 }
 
+func TestWarnsOfSettingsWithoutEffect(t *testing.T) {
+	l := newLog()
+	launch.Start(t, launch.Config{Args: []string{"--log-format=console", "--audit-log-level=all"}, Log: l})
+	l.wait(t, "WARN  a setting has no effect setting=--audit-log-level reason=\"--audit-log is not set\"")
+}
+
 func TestGracefulStopFinishesWhatIsInFlight(t *testing.T) {
 	s := launch.Start(t, launch.Config{})
 	c := connect(t, s.Endpoint())

@@ -18,6 +18,15 @@ import (
 // read sets the flags of serve from all three sources.
 func read(t *testing.T, args []string, env map[string]string, file string) (*settings, error) {
 	t.Helper()
+	s, _, err := readFlags(t, args, env, file)
+	return s, err
+}
+
+// readFlags is read that also returns the flags.
+func readFlags(
+	t *testing.T, args []string, env map[string]string, file string,
+) (*settings, *pflag.FlagSet, error) {
+	t.Helper()
 	if file != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -29,7 +38,7 @@ func read(t *testing.T, args []string, env map[string]string, file string) (*set
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	s.register(flags)
 	if err := flags.Parse(args); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	err := applySettings(flags, func(name string) (string, bool) {
 		v, ok := env[name]
@@ -38,7 +47,7 @@ func read(t *testing.T, args []string, env map[string]string, file string) (*set
 	if err == nil {
 		err = s.finish()
 	}
-	return s, err
+	return s, flags, err
 }
 
 func TestPrecedence(t *testing.T) {
