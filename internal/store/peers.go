@@ -70,7 +70,7 @@ type peers interface {
 	stats() (stats ReplicaStats, ok bool)
 }
 
-// soleBatch bounds the bytes of a batch of a store that is alone.
+// soleBatch bounds the bytes that a store that is alone dequeues from each line for one batch.
 const soleBatch = 64 << 20
 
 // alone implements peers for a database that no other process writes to.

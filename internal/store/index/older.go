@@ -10,9 +10,9 @@ const oldPart = 1024
 func (x *Index) WalkOld(
 	ctx context.Context, rev, epoch int64, sp Span, limit int,
 ) (items []*Item, more, ok bool) {
-	x.prepareUndo(rev)
 	part := min(limit, oldPart-1) + 1
 	for rest := true; rest; part = min(4*part, oldPart) { // most of the current rows may be newer than rev
+		x.prepareUndo(rev)
 		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, part, items); !ok || rest && ctx.Err() != nil {
 			return nil, false, false
 		}

@@ -41,8 +41,10 @@ func (x *Index) NewUndoLoad(rev int64) *UndoLoad {
 	return l
 }
 
-// free returns how many bytes the log can take without dropping any.
-func (l *undoLog) free() int64 { return l.max - l.max/undoBlocks - l.bytes }
+// free returns how many bytes the log can take without dropping any, once it is trimmed.
+func (l *undoLog) free() int64 {
+	return l.max - l.max/undoBlocks - (l.bytes - l.values + min(l.values, l.max/undoValues))
+}
 
 // Epoch returns the epoch of which the changes must be.
 func (l *UndoLoad) Epoch() int64 { return l.from.Epoch }
