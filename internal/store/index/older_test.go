@@ -236,14 +236,7 @@ func TestUndoLoad(t *testing.T) {
 	// Values that reads fetch stay in the log.
 	all := Span{Open: true}
 	items, _, _ := h.x.WalkOld(t.Context(), middle, h.x.epoch, all, 1000)
-	var fetched []*Item
-	for _, it := range items {
-		if !it.Cached() {
-			r := it.Row
-			r.Value = make([]byte, 8)
-			fetched = append(fetched, NewItem(r))
-		}
-	}
+	fetched := fetch(items, 8)
 	before := h.x.undo.values
 	h.x.CacheValues(fetched, h.x.epoch)
 	h.check(t, first, 100)
@@ -258,6 +251,18 @@ func TestUndoLoad(t *testing.T) {
 		t.Errorf("%d of %d rows have no value, the log has %d bytes of values more",
 			cold, len(fetched), h.x.undo.values-before)
 	}
+}
+
+// fetch returns those of items that have no value, with one of so many bytes.
+func fetch(items []*Item, value int) (fetched []*Item) {
+	for _, it := range items {
+		if !it.Cached() {
+			r := it.Row
+			r.Value = make([]byte, value)
+			fetched = append(fetched, NewItem(r))
+		}
+	}
+	return fetched
 }
 
 // A read for which most of the current rows are too new takes few steps.

@@ -2,7 +2,6 @@ package index
 
 import (
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,8 +10,6 @@ import (
 const (
 	// undoFan is how many runs form the next larger one.
 	undoFan = 8
-	// undoFound is about how many changes a part of a read finds at most.
-	undoFound = 4096
 	// undoMerge is about how many changes a read merges into larger runs. Later reads merge the others.
 	undoMerge = 1 << 18
 )
@@ -69,32 +66,6 @@ func (l *undoLog) run(block, level int) *undoRun {
 	return l.blocks[block].larger[level-1]
 }
 
-// last returns the revision that the block ends with.
-func (b *undoBlock) last() int64 { return b.undos[len(b.undos)-1].rev }
-
-// after returns the changes above rev.
-func (b *undoBlock) after(rev int64) []undo {
-	return b.undos[sort.Search(len(b.undos), func(i int) bool { return b.undos[i].rev > rev }):]
-}
-
-// since returns the changes of full blocks above rev: those of part, if it is not nil, and of the runs that follow, the
-// largest that are prepared. Only blocks may not be.
-func (l *undoLog) since(rev int64) (part *undoBlock, runs []*undoRun) {
-	i := l.newer(rev)
-	if i < len(l.blocks) && l.blocks[i].undos[0].rev <= rev {
-		part, i = l.blocks[i], i+1
-	}
-	for i < len(l.blocks) {
-		level := len(l.blocks[i].larger)
-		for level > 0 && !l.run(i, level).prepared.Load() {
-			level--
-		}
-		runs = append(runs, l.run(i, level))
-		i += blocksOf(level)
-	}
-	return part, runs
-}
-
 // blocksOf returns how many blocks a run of a level has.
 func blocksOf(level int) int {
 	blocks := 1
@@ -102,11 +73,6 @@ func blocksOf(level int) int {
 		blocks *= undoFan
 	}
 	return blocks
-}
-
-// newer returns the first full block that has changes above rev. Only that one may have others, too.
-func (l *undoLog) newer(rev int64) int {
-	return sort.Search(len(l.blocks), func(i int) bool { return l.blocks[i].last() > rev })
 }
 
 // unprepared returns the runs that reads at rev would have prepared, small ones before those that consist of them.
@@ -244,100 +210,4 @@ func mergeTwo(older, newer []keyUndo) []keyUndo {
 		out = append(out, keyUndo{u.undo, before + u.total})
 	}
 	return out
-}
-
-// within returns the changes of the span in a prepared run, and those of the keys before it.
-func (r *undoRun) within(sp Span) (before, in []keyUndo) {
-	from, to := r.search(sp.Start), len(r.first)
-	if !sp.Open {
-		to = max(from, r.search(sp.End))
-	}
-	return r.first[:from], r.first[from:to]
-}
-
-// search returns the position of the first key that is not below key.
-func (r *undoRun) search(key string) int {
-	return sort.Search(len(r.first), func(i int) bool { return r.first[i].key >= key })
-}
-
-// find returns the first change of a key in a prepared run, nil if there is none.
-func (r *undoRun) find(key string) *undo {
-	if i := r.search(key); i < len(r.first) && r.first[i].key == key {
-		return r.first[i].undo
-	}
-	return nil
-}
-
-// count returns by how many keys the span has grown since rev.
-func (l *undoLog) count(sp Span, rev int64) (growth int64) {
-	scan := func(b *undoBlock) {
-		for _, u := range b.after(rev) {
-			if u.growth != 0 && sp.Contains(u.key) {
-				growth += u.growth
-			}
-		}
-	}
-	part, runs := l.since(rev)
-	if part != nil {
-		scan(part)
-	}
-	for _, r := range runs {
-		r.prepare()
-		before, in := r.within(sp)
-		if len(in) > 0 {
-			growth += in[len(in)-1].total
-			if len(before) > 0 {
-				growth -= before[len(before)-1].total
-			}
-		}
-	}
-	scan(l.tail)
-	return growth
-}
-
-// find returns what keys of the span were at rev if they have changed since, in key order. It ends the span early if
-// there are many.
-func (l *undoLog) find(sp Span, rev int64) ([]keyUndo, Span) {
-	part, runs := l.since(rev)
-	sp = narrow(runs, sp)
-	scan := func(b *undoBlock) []keyUndo {
-		var in []undo
-		for _, u := range b.after(rev) {
-			if sp.Contains(u.key) {
-				in = append(in, u)
-			}
-		}
-		return sorted(in)
-	}
-	lists := make([][]keyUndo, 0, len(runs)+2)
-	if part != nil {
-		lists = append(lists, scan(part))
-	}
-	for _, r := range runs {
-		if _, in := r.within(sp); len(in) > 0 {
-			lists = append(lists, in)
-		}
-	}
-	return merge(append(lists, scan(l.tail))), sp
-}
-
-// narrow ends the span early if the runs have many changes there.
-func narrow(runs []*undoRun, sp Span) Span {
-	for _, r := range runs {
-		r.prepare()
-	}
-	for {
-		total, most := 0, []keyUndo(nil)
-		for _, r := range runs {
-			_, in := r.within(sp)
-			total += len(in)
-			if len(in) > len(most) {
-				most = in
-			}
-		}
-		if total <= undoFound || len(most) < 2 {
-			return sp
-		}
-		sp.End, sp.Open = most[max(1, len(most)*undoFound/total)].key, false
-	}
 }

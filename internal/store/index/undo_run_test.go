@@ -56,14 +56,7 @@ func (h *history) checkRuns(t *testing.T, reads int) {
 func (h *history) checkValues(t *testing.T, rev int64) {
 	t.Helper()
 	items, _, _ := h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, h.keys)
-	var fetched []*Item
-	for _, it := range items {
-		if !it.Cached() {
-			r := it.Row
-			r.Value = make([]byte, 4)
-			fetched = append(fetched, NewItem(r))
-		}
-	}
+	fetched := fetch(items, 4)
 	h.x.CacheValues(fetched, h.x.epoch)
 	items, _, _ = h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, h.keys)
 	for _, it := range items {
