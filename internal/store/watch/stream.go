@@ -12,6 +12,9 @@ import (
 // controlMax is how many responses to requests may wait for the consumer, as in etcd.
 const controlMax = 16
 
+// compactedMax is how many watches that compaction has canceled a stream remembers. The ids of further ones are free.
+const compactedMax = 4096
+
 // Stream carries any number of watches to one consumer, which calls Next in a loop. Requests come from one other
 // goroutine, which calls WaitCapacity before each. Without that, responses would pile up if the consumer stopped,
 // because the methods for requests never block. The responses that the stream sends unasked are bounded by its watches:
@@ -24,6 +27,7 @@ type Stream struct {
 
 	mu         sync.Mutex // locked after hub.mu
 	watches    map[int64]*watcher
+	compacted  map[int64]struct{} // ids of watches that compaction has canceled, and the client has not: see Cancel
 	nextID     int64
 	control    []*Response // responses that go before events
 	ready      []*watcher
@@ -48,7 +52,7 @@ type Stream struct {
 // NewStream opens a stream. The caller must close it.
 func (h *Hub) NewStream() *Stream {
 	st := &Stream{
-		hub: h, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
+		hub: h, watches: map[int64]*watcher{}, compacted: map[int64]struct{}{}, behind: map[*watcher]time.Time{},
 		wake: make(chan struct{}, 1), capacity: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	h.mu.Lock()
@@ -155,12 +159,12 @@ func (st *Stream) refusal(req *Request, sp index.Span) error {
 		return ErrEmptyRange
 	}
 	if req.ID != 0 {
-		if _, used := st.watches[req.ID]; used {
+		if st.uses(req.ID) {
 			return ErrDuplicateID
 		}
 		return nil
 	}
-	for st.watches[st.nextID] != nil {
+	for st.uses(st.nextID) {
 		st.nextID++
 	}
 	req.ID = st.nextID
@@ -168,17 +172,28 @@ func (st *Stream) refusal(req *Request, sp index.Span) error {
 	return nil
 }
 
-// Cancel ends a watch. After the response to it, Next returns nothing more of the watch. An unknown id is ignored.
+// uses reports whether a watch has that id, or had it until compaction canceled it.
+func (st *Stream) uses(id int64) bool {
+	_, compacted := st.compacted[id]
+	return compacted || st.watches[id] != nil
+}
+
+// Cancel ends a watch. After the response to it, Next returns nothing more of the watch. An unknown id is ignored. That
+// of a watch which compaction has canceled is not: etcd confirms it, and its client remembers the id until then.
 func (st *Stream) Cancel(id int64) {
 	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if !st.uses(id) {
+		return
+	}
 	if w := st.watches[id]; w != nil {
 		st.drop(w)
-		st.answer(&Response{ID: id, Revision: h.rev, Canceled: true})
 	}
+	delete(st.compacted, id)
+	st.answer(&Response{ID: id, Revision: h.rev, Canceled: true})
 }
 
 // cancelCompacted ends a watch whose events are compacted. Callers hold hub.mu and mu.
@@ -187,6 +202,9 @@ func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 		return
 	}
 	st.drop(w)
+	if len(st.compacted) < compactedMax {
+		st.compacted[w.req.ID] = struct{}{}
+	}
 	st.answer(&Response{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
 }
 

@@ -115,6 +115,51 @@ func TestWatchIDs(t *testing.T) {
 	}
 }
 
+// The id of a watch that compaction has canceled stays in use until the client cancels it, which is confirmed once.
+func TestCancelAfterCompaction(t *testing.T) {
+	m := open(t, Config{})
+	m.many(5, 1, 0)
+	m.compact(5)
+	st := newStream(t, m)
+	w := everything(2)
+	w.ID = 7
+	st.Watch(w)
+	for _, created := range []bool{true, false} {
+		if r := next(t, st); r.ID != 7 || r.Created != created || r.Canceled == created {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	w.StartRevision = 0
+	st.Watch(w)
+	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, ErrDuplicateID) {
+		t.Errorf("the id of a compacted watch returns %+v", r)
+	}
+	st.Cancel(7)
+	if r := next(t, st); r.ID != 7 || !r.Canceled || r.CompactRevision != 0 || r.Revision == 0 {
+		t.Errorf("got %+v", r)
+	}
+	st.Cancel(7) // is not answered
+	if id := created(t, st, w); id != 7 {
+		t.Errorf("asked for 7, got %d", id)
+	}
+}
+
+// A stream remembers a limited number of watches that compaction has canceled.
+func TestManyCompactedWatches(t *testing.T) {
+	m := open(t, Config{})
+	m.many(5, 1, 0)
+	m.compact(5)
+	st := newStream(t, m)
+	for range compactedMax + 1 {
+		st.Watch(everything(2))
+		next(t, st)
+		next(t, st)
+	}
+	if n := len(st.compacted); n != compactedMax {
+		t.Errorf("remembers %d watches, want %d", n, compactedMax)
+	}
+}
+
 // A watch gets the events of its keys, of the kinds that it requests, and superseded rows if it asks for them.
 func TestWatchFilters(t *testing.T) {
 	tests := map[string]struct {

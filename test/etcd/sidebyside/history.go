@@ -31,6 +31,7 @@ type watchHistory struct {
 	floor   int64 // no further event may be at or below it
 	open    bool  // the last response was a fragment, to be continued
 	ended   bool
+	waiting bool // compaction has ended it, and a cancellation will be confirmed
 }
 
 // sentEvent is an event with the revision in the header of its response.
@@ -96,12 +97,17 @@ func (h *history) created(requests []*pb.WatchCreateRequest, r *pb.WatchResponse
 
 func (h *history) canceled(r *pb.WatchResponse) {
 	h.control = append(h.control, text(normal(r)))
-	w := h.live(r.WatchId)
-	if w == nil {
-		h.breaks(r, "canceled without a watch")
+	if w := h.live(r.WatchId); w != nil {
+		w.ended, w.waiting = true, r.CompactRevision != 0
 		return
 	}
-	w.ended = true
+	for _, w := range h.watches {
+		if w.id == r.WatchId && w.waiting {
+			w.waiting = false
+			return
+		}
+	}
+	h.breaks(r, "canceled without a watch")
 }
 
 // sent handles a response with events, or the progress of one watch.

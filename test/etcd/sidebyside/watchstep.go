@@ -128,7 +128,8 @@ func (p *player) compactedWatch(life, ctx context.Context, g *gen) error {
 		return err
 	}
 	defer s.close()
-	if _, err := s.create(ctx, r); err != nil {
+	created, err := s.create(ctx, r)
+	if err != nil {
 		return p.watchError(s, err)
 	}
 	ended := func(got []*pb.WatchResponse) bool {
@@ -137,6 +138,22 @@ func (p *player) compactedWatch(life, ctx context.Context, g *gen) error {
 	err = errors.Join(
 		s.target.wait(ctx, "the end of a compacted watch from target", ended),
 		s.etcd.wait(ctx, "the end of a compacted watch from etcd", ended))
+	s.sent++ // the end is like the answer to a cancellation
+	again := &pb.WatchCreateRequest{Key: []byte("again"), WatchId: r.WatchId}
+	if err == nil && g.often(50) {
+		p.played = append(p.played, fmt.Sprintf("on that stream: watch {%s}", text(again)))
+		_, err = s.create(ctx, again)
+	}
+	if err == nil {
+		p.played = append(p.played, fmt.Sprintf("on that stream: cancel %d, twice", created.WatchId))
+		err = s.cancelWatch(ctx, created.WatchId)
+	}
+	if err == nil {
+		err = s.sendBoth(cancelRequest(created.WatchId)) // is not answered
+	}
+	if err == nil {
+		_, err = s.create(ctx, again)
+	}
 	if err != nil {
 		return p.watchError(s, err)
 	}
