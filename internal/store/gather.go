@@ -11,7 +11,7 @@ import (
 // call.
 type gatherer[K comparable, V any] struct {
 	background *background
-	limit      int // keys per statement
+	limit      int // keys per statement, and the weights of its callers in total, unless one alone has more
 	// patience is how long the queue waits for a statement before the next one runs beside it; 0 means until its end.
 	// At most overtaken statements are overtaken at a time, so that a database that hangs does not take all
 	// connections.
@@ -24,14 +24,16 @@ type gatherer[K comparable, V any] struct {
 	busy   bool                  // a statement runs that was not overtaken
 	slow   int                   // overtaken statements that run
 	queue  []*group[K, V]        // further keys join the last group only
-	queued map[K]*gathered[K, V] // the keys of the groups in the queue
+	queued map[K]*gathered[K, V] // the keys of the groups in the queue, each as it was queued last
 }
 
 // group is the keys of one statement. Their values and err are valid once done is closed.
 type group[K comparable, V any] struct {
-	keys []*gathered[K, V]
-	done chan struct{}
-	err  error
+	keys    []*gathered[K, V]
+	weight  int // of the callers
+	running bool
+	done    chan struct{}
+	err     error
 }
 
 // gathered is a key that callers ask for.
@@ -51,10 +53,10 @@ func together[V any](b *background, ask func() (V, error)) *gatherer[struct{}, V
 	}}
 }
 
-// get returns the answer to key of a statement that starts after the call. Errors: ctx's, [ErrClosed], those of the
-// statement.
-func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
-	k, err := g.enqueue(key)
+// get returns the answer to key of a statement that starts after the call. The weight of the caller limits with how
+// many others it shares one. Errors: ctx's, [ErrClosed], those of the statement.
+func (g *gatherer[K, V]) get(ctx context.Context, key K, weight int) (value V, err error) {
+	k, err := g.enqueue(key, weight)
 	if err != nil {
 		return value, err
 	}
@@ -62,7 +64,7 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	case <-k.group.done:
 		return k.value, k.group.err
 	case <-ctx.Done():
-		g.abandon(k)
+		g.abandon(k, weight)
 		return value, ctx.Err()
 	}
 }
@@ -152,7 +154,7 @@ func (g *gatherer[K, V]) proceed() {
 }
 
 // enqueue adds a caller to a group in the queue.
-func (g *gatherer[K, V]) enqueue(key K) (*gathered[K, V], error) {
+func (g *gatherer[K, V]) enqueue(key K, weight int) (*gathered[K, V], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.busy {
@@ -161,8 +163,8 @@ func (g *gatherer[K, V]) enqueue(key K) (*gathered[K, V], error) {
 		}
 	}
 	k := g.queued[key]
-	if k == nil {
-		if n := len(g.queue); n == 0 || len(g.queue[n-1].keys) >= g.limit {
+	if k == nil || !k.group.accepts(0, weight, g.limit) {
+		if n := len(g.queue); n == 0 || !g.queue[n-1].accepts(1, weight, g.limit) {
 			g.queue = append(g.queue, &group[K, V]{done: make(chan struct{})})
 		}
 		last := g.queue[len(g.queue)-1]
@@ -173,21 +175,35 @@ func (g *gatherer[K, V]) enqueue(key K) (*gathered[K, V], error) {
 		}
 		g.queued[key] = k
 	}
+	k.group.weight += weight
 	k.callers++
 	return k, nil
 }
 
+// accepts reports whether a caller may join who adds so many keys.
+func (p *group[K, V]) accepts(keys, weight, limit int) bool {
+	return len(p.keys) == 0 || len(p.keys)+keys <= limit && p.weight+weight <= limit
+}
+
+// forget removes a key that further callers must not join. Callers hold mu.
+func (g *gatherer[K, V]) forget(k *gathered[K, V]) {
+	if g.queued[k.key] == k {
+		delete(g.queued, k.key)
+	}
+}
+
 // abandon removes a caller from its group, unless the group's statement has started.
-func (g *gatherer[K, V]) abandon(k *gathered[K, V]) {
+func (g *gatherer[K, V]) abandon(k *gathered[K, V], weight int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.queued[k.key] != k {
+	if k.group.running {
 		return
 	}
+	k.group.weight -= weight
 	if k.callers--; k.callers > 0 {
 		return
 	}
-	delete(g.queued, k.key)
+	g.forget(k)
 	keys := k.group.keys
 	last := len(keys) - 1
 	keys[k.at] = keys[last]
@@ -205,8 +221,9 @@ func (g *gatherer[K, V]) next() (*group[K, V], *statement[K, V]) {
 		first := g.queue[0]
 		g.queue[0] = nil
 		g.queue = g.queue[1:]
+		first.running = true
 		for _, k := range first.keys {
-			delete(g.queued, k.key)
+			g.forget(k)
 		}
 		if len(first.keys) > 0 {
 			return first, g.started()

@@ -22,7 +22,7 @@ func TestAskedTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		get := func(want int) {
 			wg.Go(func() {
-				if got, err := q.get(t.Context(), struct{}{}); got != want || err != nil {
+				if got, err := q.get(t.Context(), struct{}{}, 0); got != want || err != nil {
 					t.Errorf("answer %d, %v, want %d", got, err, want)
 				}
 			})
@@ -34,7 +34,7 @@ func TestAskedTogether(t *testing.T) {
 		}
 		gone, leave := context.WithCancel(t.Context())
 		wg.Go(func() {
-			if _, err := q.get(gone, struct{}{}); !errors.Is(err, context.Canceled) {
+			if _, err := q.get(gone, struct{}{}, 0); !errors.Is(err, context.Canceled) {
 				t.Errorf("an abandoned call returned %v", err)
 			}
 		})
@@ -49,7 +49,7 @@ func TestAskedTogether(t *testing.T) {
 			t.Errorf("%d queries", asked)
 		}
 		b.close()
-		if _, err := q.get(t.Context(), struct{}{}); !errors.Is(err, ErrClosed) {
+		if _, err := q.get(t.Context(), struct{}{}, 0); !errors.Is(err, ErrClosed) {
 			t.Errorf("after close: %v", err)
 		}
 	})

@@ -14,7 +14,7 @@ const renewalLimit = 5000
 // renewOnce renews a lease with a statement that begins after the call. Errors: [ErrLeaseNotFound] if the lease does
 // not exist or has ended, [ErrClosed], ctx's, those of the backend.
 func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
-	renewed, err := l.renewals.get(ctx, id)
+	renewed, err := l.renewals.get(ctx, id, 0)
 	switch {
 	case err != nil:
 		return 0, err

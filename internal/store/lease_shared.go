@@ -124,7 +124,9 @@ func (l *sharedLessor) some(ctx context.Context, ids []int64) (found []Lease, er
 	return found, err
 }
 
-func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx, struct{}{}) }
+func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) {
+	return l.lists.get(ctx, struct{}{}, 0)
+}
 
 func (l *sharedLessor) allNow() ([]Lease, error) {
 	states, err := l.states(l.replica.s.ctx, nil)

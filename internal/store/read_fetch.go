@@ -38,7 +38,7 @@ type fetched struct {
 }
 
 // newFetcher returns a fetcher that runs shared statements in ctx. Each of them ends with the row at which the total
-// size reaches bytes, and asks for as many small rows at most; 0 means no bound.
+// size reaches bytes, and asks for no more rows than may have that size; 0 means no bound.
 func newFetcher(
 	ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer, bytes int64,
 ) *fetcher {
@@ -65,7 +65,7 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 			return f.read(ctx, ids, 0)
 		}
 		waiting, span := f.tracer.Begin(ctx, "wait for a shared read")
-		found, err := f.single.get(waiting, ids[0])
+		found, err := f.single.get(waiting, ids[0], weight(ctx))
 		span.End()
 		switch {
 		case err == nil && found.left && smallGet(ctx):

@@ -16,10 +16,31 @@ const sharedPart = fetchOvertaken + 3
 // errLargeRows is the error of a get that has to reserve memory for a large row, and then starts over.
 var errLargeRows = errors.New("memory for a large row is not reserved")
 
-type smallGetKey struct{}
+type getMemoryKey struct{}
+
+// getMemory is what a get has reserved before it reads.
+type getMemory struct {
+	row    int64 // how large its row may be, in bytes
+	copies int64 // see RangeRequest.Copies
+}
+
+func getMemoryOf(ctx context.Context) getMemory {
+	m, _ := ctx.Value(getMemoryKey{}).(getMemory)
+	return m
+}
 
 // smallGet reports whether ctx belongs to a get that has reserved memory for a small row only.
-func smallGet(ctx context.Context) bool { return ctx.Value(smallGetKey{}) != nil }
+func smallGet(ctx context.Context) bool {
+	row := getMemoryOf(ctx).row
+	return row > 0 && row < largestRow
+}
+
+// weight returns what a get counts for in a statement for several gets: 1 for a small row, more if it has reserved
+// more. So a statement that hangs holds only a part of the gets' memory.
+func weight(ctx context.Context) int {
+	m := getMemoryOf(ctx)
+	return int(max(1, (m.row*m.copies+smallResult-1)/smallResult))
+}
 
 // readKey serves a request for one key that the index's current rows do not answer. If the value has to be fetched, it
 // reserves memory first. Gets have memory and a queue of their own: lists whose clients are slow do not delay them.
@@ -37,10 +58,7 @@ func (s *Store) readKey(ctx context.Context, req *RangeRequest, sp index.Span) (
 			return nil, err
 		}
 		account.resize(bytes*copies, true)
-		reading := ctx
-		if bytes < largestRow {
-			reading = context.WithValue(ctx, smallGetKey{}, true)
-		}
+		reading := context.WithValue(ctx, getMemoryKey{}, getMemory{row: bytes, copies: copies})
 		res, err := s.fetchKey(reading, req, sp)
 		if err == nil {
 			res.Permit, err = account.encodeGet(reading, sizeOf(res.Rows)*copies, req.KeepPermit)

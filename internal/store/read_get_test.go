@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -131,6 +132,105 @@ func TestGetsThatShareAStatementReserve(t *testing.T) {
 	}
 }
 
+// A statement that hangs holds the memory of few gets, also where values are large: those of other clients go on.
+func TestHungStatementLeavesMemoryToGets(t *testing.T) {
+	const size, clients, limit = largestRow, 48, 64 << 20
+	for name, keys := range map[string]int{"different rows": clients, "the same row": 1} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				f           = &faults{Backend: openSQLite(t)}
+				first, hung = make(chan struct{}), make(chan struct{})
+				armed       atomic.Bool
+				statements  atomic.Int64
+				answered    atomic.Int64
+			)
+			begin, end := sync.OnceFunc(func() { close(first) }), sync.OnceFunc(func() { close(hung) })
+			defer func() { begin(); end() }()
+			f.beforeRows = func(context.Context, []backend.RowID) error {
+				if !armed.Load() {
+					return nil
+				}
+				switch statements.Add(1) {
+				case 1: // the others gather meanwhile
+					<-first
+				case 2:
+					<-hung
+				}
+				return nil
+			}
+			// Some values are in memory, so that gets expect large ones.
+			s := openStore(t, f, Config{CacheBytes: 8 * size, ResultBytes: limit, Caller: caller})
+			eventually(t, "the index is complete", s.index.Complete)
+			many(t, s, keys+8, 1, size)
+			if n := s.expectedGet(); n != largestRow {
+				t.Fatalf("gets expect %d bytes", n)
+			}
+			g := &s.fetcher.single
+			g.mu.Lock()
+			g.patience = time.Minute // nothing overtakes the first statement
+			g.mu.Unlock()
+			armed.Store(true)
+			var wg sync.WaitGroup
+			for i := range clients {
+				wg.Go(func() {
+					req := &RangeRequest{Key: fmt.Appendf(nil, "k%06d", i%keys)}
+					res, err := s.Range(as(within(t), fmt.Sprint("client", i)), req)
+					if err != nil || len(res.Rows) != 1 {
+						t.Errorf("get %d: %v", i, err)
+					}
+					answered.Add(1)
+				})
+			}
+			const each = largestRow / smallResult
+			eventually(t, "all gets that there is memory for have gathered", func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				weight := each // of the first one
+				for _, p := range g.queue {
+					weight += p.weight
+				}
+				return weight == limit/2/smallResult
+			})
+			g.mu.Lock()
+			g.patience = fetchPatience
+			g.mu.Unlock()
+			begin()
+			hanging := int64(g.limit / each)
+			eventually(t, "the other gets are answered", func() bool { return answered.Load() == clients-hanging })
+			end()
+			wg.Wait()
+		})
+	}
+}
+
+// A get for the gateway reserves memory for all copies of its row.
+func TestGetsReserveCopies(t *testing.T) {
+	const size, copies = 256 << 10, 5
+	f := &faults{Backend: openSQLite(t)}
+	s := openStore(t, f, Config{CacheBytes: 1, Caller: caller})
+	eventually(t, "the index is complete", s.index.Complete)
+	many(t, s, 2, 1, size)
+	var reserved atomic.Int64
+	f.beforeRows = func(context.Context, []backend.RowID) error {
+		reserved.Store(reservedByGets(s))
+		return nil
+	}
+	res, err := s.Range(within(t), &RangeRequest{Key: []byte("k000001"), KeepPermit: true, Copies: copies})
+	if err != nil || len(res.Rows) != 1 || res.Permit == nil {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if n, want := reserved.Load(), copies*s.expectedGet(); n != want {
+		t.Errorf("%d bytes were reserved while the row was read, want %d", n, want)
+	}
+	if n, want := res.Permit.result.Bytes(), copies*sizeOf(res.Rows); n != want {
+		t.Errorf("the result accounts for %d bytes, want %d", n, want)
+	}
+	res.Permit.End()
+	if n := reservedByGets(s); n != 0 {
+		t.Errorf("%d bytes are accounted for at the end", n)
+	}
+}
+
 // A get that fetches a small value holds no memory afterwards, and lists that nobody receives do not delay it, not even
 // those of its own client.
 func TestGetsDoNotWaitForLists(t *testing.T) {
@@ -190,7 +290,8 @@ func TestSmallGetsStartOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, f := newGated()
 			g.size, f.bytes = 100, 100
-			answers := gather(context.WithValue(t.Context(), smallGetKey{}, true), t, g, f, 1, 2, 3)
+			small := context.WithValue(t.Context(), getMemoryKey{}, getMemory{smallResult, 1})
+			answers := gather(small, t, g, f, 1, 2, 3)
 			g.let <- nil
 			<-g.asked
 			g.let <- err

@@ -35,7 +35,7 @@ func (r *replica) within(o backend.Origin, bound time.Duration) bool {
 // confirm returns the head, read after the call, of a server that is certainly the primary: a commit proves it. Errors:
 // ctx's, [ErrClosed], those of the backend.
 func (r *replica) confirm(ctx context.Context) (backend.Head, error) {
-	return r.confirmations.get(ctx, struct{}{})
+	return r.confirmations.get(ctx, struct{}{}, 0)
 }
 
 func (r *replica) confirmNow() (backend.Head, error) {
