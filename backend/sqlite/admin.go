@@ -9,6 +9,12 @@ import (
 	"path/filepath"
 )
 
+// errUndecidedLog is returned to tools for a file that another program has replaced or changed while a server had it
+// open, beside a log that may be that server's.
+var errUndecidedLog = errors.New("another program replaced or changed the database file while a server had it open, " +
+	"and the write-ahead log beside it may be that server's: start the server once, which decides that, then run " +
+	"this again")
+
 // WithDatabase opens the file at path and passes it to f without migrating or checking it, so that f can inspect and
 // change its schema. No server may be using the file. Errors: [backend.ErrInUse], file system errors and those of f.
 func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, db *sql.DB) error) (err error) {
@@ -37,6 +43,9 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	var log logState
 	if err == nil {
 		log, err = checkLog(ctx, path, n.owner == ownPages, true)
+	}
+	if err == nil && log.filled && n.foreign() {
+		err = errUndecidedLog
 	}
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -362,7 +364,7 @@ func TestCrashAfterReplacement(t *testing.T) {
 }
 
 // A backup that is put in the place of a file together with its own log is used with that log, whether the server stops
-// or crashes.
+// or crashes. Tools leave that decision to the start.
 func TestReplacedWithLog(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, backup, path string){
 		"renamed": func(t *testing.T, backup, path string) {
@@ -400,6 +402,10 @@ func TestReplacedWithLog(t *testing.T) {
 				t.Error(err)
 			}
 			for _, path := range []string{crashed, path} {
+				nothing := func(context.Context, *sql.DB) error { return nil }
+				if err := WithDatabase(t.Context(), path, nothing); !errors.Is(err, errUndecidedLog) {
+					t.Errorf("a tool before the start: %v", err)
+				}
 				b := openAfterRestore(t, path)
 				if r := revision(t, b); r != want || b.Restored().Revision <= r {
 					t.Errorf("revision %d, want %d; restored to %d", r, want, b.Restored().Revision)
