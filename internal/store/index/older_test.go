@@ -298,12 +298,41 @@ func TestOldReadSkipsNewKeys(t *testing.T) {
 func TestUndoLogOfLargeValues(t *testing.T) {
 	h := newHistory(loaded(0), 5, 3)
 	for range 5000 {
-		h.batch(1, 300_000)
+		h.batch(1, undoLargest)
 		h.at, h.changes = h.at[:0], h.changes[:0]
 	}
 	if n, u := len(h.x.undo.blocks), &h.x.undo; n == 0 || n > 20 || u.values > undoMin/undoValues || u.start == 0 {
 		t.Errorf("%d blocks with %d bytes of values", n, u.values)
 	}
+}
+
+// Values that are very large are not in the log, whether they were in memory or fetched; the keys are.
+func TestUndoLogWithoutLargestValues(t *testing.T) {
+	x := New(backend.Clock{}, 64<<20, false)
+	x.Finish(x.Position().Generation)
+	var rows []backend.Row
+	for rev, size := range []int{undoLargest + 1, undoLargest, 0} {
+		row := backend.Row{Key: []byte("k"), Value: make([]byte, size), ModRevision: int64(rev + 1)}
+		rows = append(rows, row)
+		x.Apply([]*Item{NewItem(row)}, row.ModRevision, 0)
+	}
+	x.undo.seal()
+	check := func() {
+		t.Helper()
+		for rev, want := range map[int64]bool{1: false, 2: true} {
+			items, _, ok := x.WalkOld(t.Context(), rev, x.epoch, Span{Open: true}, 10)
+			if !ok || len(items) != 1 || items[0].ModRevision != rev || items[0].Cached() != want {
+				t.Errorf("at revision %d: %+v, %v", rev, items, ok)
+			}
+		}
+		if x.undo.values != undoLargest {
+			t.Errorf("%d bytes of values", x.undo.values)
+		}
+	}
+	check()
+	x.undo.strip()
+	x.CacheValues([]*Item{NewItem(rows[0]), NewItem(rows[1])}, x.epoch)
+	check()
 }
 
 // What was loaded is dropped if it does not belong to the log any more.

@@ -14,6 +14,9 @@ const (
 	undoMin = 1 << 20
 	// undoValues is the part of it for values.
 	undoValues = 2
+	// undoLargest is the largest value that it has, in bytes. Larger ones take much memory, and a read of them spends
+	// little of its time on the statement.
+	undoLargest = 64 << 10
 	// undoBlockRows is how many changes make a block full. Reads search full blocks by key. They scan the one being
 	// filled and the one in which their revision is.
 	undoBlockRows = 512
@@ -61,6 +64,9 @@ func newUndoLog(start, cacheBytes int64) undoLog {
 
 // add records that r superseded old, nil for none.
 func (l *undoLog) add(r *backend.Row, old *Item) {
+	if old != nil && len(old.Value) > undoLargest {
+		old = NewBareItem(old.Row)
+	}
 	u := undo{key: KeyString(r.Key), old: old, rev: r.ModRevision}
 	switch {
 	case old == nil && r.Deleted:

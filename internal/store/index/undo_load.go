@@ -89,7 +89,7 @@ func (x *Index) Prepend(l *UndoLoad) {
 // setValue gives a row of the log its value if there is space for it.
 func (l *undoLog) setValue(it *Item) {
 	value := int64(len(it.Value))
-	if value > l.max/undoValues-l.values || value > l.free() {
+	if value > undoLargest || value > l.max/undoValues-l.values || value > l.free() {
 		return
 	}
 	u := l.superseding(it)
