@@ -36,6 +36,7 @@ type Backend struct {
 	// the database file is locked, too.
 	lock       *os.File
 	lockInfo   os.FileInfo
+	formerLock *os.File // that of b.path, if another path is locked now: the log is still beside b.path
 	fileLocked bool
 	relocking  loglimit.Outage
 
@@ -234,6 +235,7 @@ func (b *Backend) markBroken(doing string, cause error) error {
 	b.reserve.full(cause) // the restart needs room
 	if b.broken.CompareAndSwap(nil, &err) {
 		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+		b.noteReached()
 	}
 	return err
 }
@@ -251,7 +253,13 @@ func (b *Backend) refuseWrites(err error) {
 
 // noteReached notes what the store has reached, as far as that is possible now.
 func (b *Backend) noteReached() {
-	if err := b.note(b.owner()); err != nil {
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	owner := b.owner()
+	if b.overwritten() != nil {
+		owner = b.foreignOwner()
+	}
+	if err := b.writeNote(owner); err != nil {
 		b.log.Warn("cannot note what the store has reached", "path", b.path, "error", err)
 	}
 }
@@ -335,6 +343,9 @@ func (b *Backend) release() error {
 	}
 	if b.lock != nil {
 		err = errors.Join(err, b.lock.Close())
+	}
+	if b.formerLock != nil {
+		err = errors.Join(err, b.formerLock.Close())
 	}
 	if b.tempDir != "" {
 		err = errors.Join(err, os.RemoveAll(b.tempDir))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/signal"
@@ -232,19 +233,37 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// TestAnotherProgram writes with a program that ignores the lock.
+// A server stops using its database after a program that ignores the lock has changed it. The next start knows an
+// older state, as the restore of a backup leaves it.
 func TestAnotherProgram(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
-	b := openTest(t, Config{Path: path})
-	edit(t, path, "UPDATE clock SET revision = revision + 1")
-	if err := write(b, "a", nil); !errors.Is(err, backend.ErrUnavailable) ||
-		!strings.Contains(err.Error(), "another program") {
-		t.Error(err)
-	}
-	rows, _, err := b.Range(context.Background(),
-		backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 9, Limit: 1})
-	if err != nil || len(rows) != 0 {
-		t.Error(rows, err)
+	for name, change := range map[string]int64{"newer": 1, "older": -1} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "db")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a", "b")
+			acknowledged := revision(t, b)
+			edit(t, path, fmt.Sprint("UPDATE clock SET revision = revision + ", change))
+			if err := write(b, "c", nil); !errors.Is(err, errOverwritten) {
+				t.Error(err)
+			}
+			if rows, err := list(t, b); !errors.Is(err, errOverwritten) {
+				t.Error(rows, err)
+			}
+			crashed := filepath.Join(t.TempDir(), "db")
+			for _, suffix := range []string{"", "-wal", ".lock"} {
+				copyFile(t, path+suffix, crashed+suffix)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, path := range []string{crashed, path} {
+				b := openAfterRestore(t, path)
+				restored := b.Restored().Revision
+				if r := revision(t, b); r != acknowledged+change || change < 0 && restored != acknowledged {
+					t.Errorf("revision %d, restored to %d; acknowledged: %d", r, restored, acknowledged)
+				}
+			}
+		})
 	}
 }
 

@@ -17,10 +17,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
-// errOverwritten is the reason why a backend no longer uses its file after another program has written to it.
+// errOverwritten is the reason why a backend no longer uses its file after another program has written to it or to its
+// log.
 var errOverwritten = &backend.Refusal{
-	Reason: "another program has written to the database file that this server has open (a copy over it, or a " +
-		"checkpoint by sqlite3) or has cut it off, so writes and reads of the file are refused",
+	Reason: "another program has written to the database file that this server has open (a copy over it, or " +
+		"sqlite3, in spite of the lock) or has cut it off, so writes and reads of the file are refused",
 	Advice: "stop that program and restart, which verifies the file",
 }
 
@@ -137,6 +138,13 @@ func (b *Backend) stopUsing() error {
 		b.log.Warn("cannot note that another program has written to the database file", "path", b.path, "error", err)
 	}
 	return err
+}
+
+// abandonFile is stopUsing for callers that do not hold the content's mutex.
+func (b *Backend) abandonFile() error {
+	b.content.mu.Lock()
+	defer b.content.mu.Unlock()
+	return b.stopUsing()
 }
 
 // foreignOwner returns the owner in the note of a file that another program has written to.

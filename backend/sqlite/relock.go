@@ -20,7 +20,7 @@ var errLockLost = &backend.Refusal{
 // lockAtPath returns the path of the lock file, and whether the file there is the backend's. If it cannot be examined,
 // the answer is yes.
 func (b *Backend) lockAtPath() (path string, at bool) {
-	path = b.path + ".lock"
+	path = b.place() + ".lock"
 	info, err := os.Stat(path)
 	if err != nil {
 		return path, !errors.Is(err, os.ErrNotExist)
@@ -80,6 +80,10 @@ func (b *Backend) adoptLock(lock *os.File) error {
 	}
 	former := b.lock
 	b.lock, b.lockInfo = lock, info
+	if b.formerLock == nil && b.place() != b.path {
+		b.formerLock = former
+		return nil
+	}
 	return former.Close()
 }
 

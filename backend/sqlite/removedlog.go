@@ -15,7 +15,7 @@ var errLogInUse = errors.New("a read transaction of another process, or a long r
 // putLogBack saves the content of a removed log at close, when a checkpoint could not copy it into the file: only this
 // process still has it open.
 func (b *Backend) putLogBack(cause error) {
-	log, saved := b.path+"-wal", b.savedLog()
+	log, saved := b.place()+"-wal", b.savedLog()
 	const failed = "checkpoint at close failed; "
 	if err := b.copyRemovedLog(saved); err != nil {
 		b.log.Error(failed+"what only the removed write-ahead log held is lost", "path", b.path, "error",

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // reading begins a read transaction as another program does, and returns what ends it.
@@ -51,6 +54,13 @@ func TestRemovedLogInUse(t *testing.T) {
 			if _, err := b.connect(); !errors.Is(err, errLogRemoved) {
 				t.Fatalf("connect: %v", err)
 			}
+			killed := filepath.Join(t.TempDir(), "db")
+			for _, suffix := range []string{"", ".lock"} {
+				copyFile(t, path+suffix, killed+suffix)
+			}
+			if k := openAfterRestore(t, killed); k.Restored().Revision != acknowledged {
+				t.Errorf("after a crash without the log: restored to %d, want %d", k.Restored().Revision, acknowledged)
+			}
 			for range 2 {
 				if b.salvageLog() {
 					t.Fatal("copied the log while it is in use")
@@ -88,6 +98,59 @@ func TestRemovedLogInUse(t *testing.T) {
 				}
 			}
 			end()
+		})
+	}
+}
+
+// A server whose file was moved, with a symbolic link in its place, acknowledges no more writes: a start would expect
+// the log beside the file. What the log has gets there before.
+func TestMovedBehindLink(t *testing.T) {
+	for name, inUse := range map[string]bool{"unused": false, "in use": true} {
+		t.Run(name, func(t *testing.T) {
+			path, moved := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "moved")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a")
+			end := func() {}
+			if inUse {
+				end = reading(t, path)
+			}
+			writeKeys(t, b, "b")
+			if err := errors.Join(os.Rename(path, moved), os.Symlink(moved, path)); err != nil {
+				t.Fatal(err)
+			}
+			err := write(b, "c", nil)
+			for began := time.Now(); err == nil && time.Since(began) < time.Minute; err = write(b, "c", nil) {
+			}
+			if !errors.Is(err, errLogRemoved) {
+				t.Fatalf("write: %v", err)
+			}
+			acknowledged := revision(t, b)
+			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
+				if lock, at := b.lockAtPath(); at && lock == moved+".lock" {
+					break
+				}
+			}
+			for _, path := range []string{moved, path} { // the log is still beside the former path
+				if _, err := lockFile(path + ".lock"); !errors.Is(err, backend.ErrInUse) {
+					t.Errorf("another start could lock %s: %v", path, err)
+				}
+			}
+			b.writerLock <- struct{}{}
+			err = b.writer.exec("PRAGMA busy_timeout = 1")
+			b.releaseWriter()
+			if err := errors.Join(err, b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			end()
+			for range 2 {
+				b := openTest(t, Config{Path: path})
+				if r := revision(t, b); r != acknowledged || b.Restored().Revision != 0 {
+					t.Errorf("revision %d, restored to %d; acknowledged: %d", r, b.Restored().Revision, acknowledged)
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}
 		})
 	}
 }

@@ -64,10 +64,11 @@ func (b *Backend) watchPlace() {
 
 // checkPaths is checkPlace and relock. Only one goroutine at a time may call it.
 func (b *Backend) checkPaths() error {
-	if err := b.checkPlace(); err != nil {
+	err := b.checkPlace()
+	if errors.Is(err, errReplaced) { // a start may use what is there
 		return err
 	}
-	return b.relock()
+	return errors.Join(err, b.relock())
 }
 
 // checkPlace refuses all further writes if the file or its log is not at its path.
@@ -80,6 +81,9 @@ func (b *Backend) checkPlace() error {
 		err = fmt.Errorf("%w: %s", errReplaced, b.given)
 	case !b.logAt():
 		err = fmt.Errorf("%w: %s", errLogRemoved, b.path)
+		if place := b.place(); place != b.path {
+			err = fmt.Errorf("%w, a link to %s now, beside which a start expects the log", err, place)
+		}
 	default:
 		return nil
 	}
@@ -87,6 +91,9 @@ func (b *Backend) checkPlace() error {
 		return err
 	}
 	b.log.Error("database refuses all further writes", "path", b.path, "error", err)
+	if errors.Is(err, errLogRemoved) {
+		b.noteReached() // a crash before the log is copied loses what is in it
+	}
 	if errors.Is(err, errReplaced) {
 		b.file.Seal(true) // the next start, or Close, decides whether the log belongs to what is at the path
 		if err := errors.Join(b.noteForeign(), b.noteAtPath()); err != nil {
@@ -102,13 +109,23 @@ func (b *Backend) fileAt(path string) bool {
 	return at || unknown != nil
 }
 
+// place returns the path of the file that a start would open now, beside which it expects the log and the lock file. It
+// differs from b.path if a symbolic link has been put there since.
+func (b *Backend) place() string {
+	path, err := resolve(b.given)
+	if err != nil || missing(path) {
+		return b.path
+	}
+	return path
+}
+
 // logAt reports whether the log is at its path, as far as can be told. It is the same file as long as the backend is
 // open.
 func (b *Backend) logAt() bool {
 	if b.logFile == nil {
 		return true
 	}
-	at, err := os.Stat(b.path + "-wal")
+	at, err := os.Stat(b.place() + "-wal")
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist)
 	}
@@ -124,6 +141,7 @@ func (b *Backend) salvageLog() (done bool) {
 	case <-b.closing:
 		return true // Close copies it
 	}
+	b.noteReached() // with the writes that were in progress
 	n, err := b.copyLog(b.writer, "PASSIVE")
 	b.releaseWriter()
 	switch {

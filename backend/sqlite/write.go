@@ -145,9 +145,8 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 			return err
 		}
 		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Epoch)
-		if err == nil && n != 1 {
-			return fmt.Errorf("%w: another program has changed the database in spite of the lock; restart",
-				backend.ErrUnavailable)
+		if err == nil && n != 1 { // another program has changed the database in spite of the lock
+			err = t.b.abandonFile()
 		}
 		return err
 	})
