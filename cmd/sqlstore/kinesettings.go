@@ -102,6 +102,7 @@ func (k *kineFlags) datastore(flags *pflag.FlagSet) (string, error) {
 	if !found {
 		return "", fmt.Errorf("%w: --endpoint: write sqlite://path or postgres://user@host/database", errSettings)
 	}
+	scheme = strings.ToLower(scheme)
 	switch scheme {
 	case "sqlite":
 		return sqliteFile(rest)

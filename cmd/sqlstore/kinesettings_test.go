@@ -159,6 +159,7 @@ func TestKineEndpoints(t *testing.T) {
 		want string
 	}{
 		{[]string{"--endpoint=postgres://u:p@h"}, "postgres://u:p@h/kubernetes"},
+		{[]string{"--endpoint=Postgres://u:p@h"}, "postgres://u:p@h/kubernetes"},
 		{
 			[]string{"--endpoint=postgresql://u:p@h:1/Tenant_A?sslmode=disable"},
 			"postgresql://u:p@h:1/tenant_a?sslmode=disable",
