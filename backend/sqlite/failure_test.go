@@ -249,10 +249,10 @@ func TestAnotherProgram(t *testing.T) {
 			if rows, err := list(t, b); !errors.Is(err, errOverwritten) {
 				t.Error(rows, err)
 			}
-			crashed := filepath.Join(t.TempDir(), "db")
-			for _, suffix := range []string{"", "-wal", ".lock"} {
-				copyFile(t, path+suffix, crashed+suffix)
+			if n, err := readNote(b.lock); err != nil || !n.foreign() {
+				t.Errorf("noted %v, %v", n, err)
 			}
+			crashed := crashCopy(t, path)
 			if err := b.Close(); err != nil {
 				t.Error(err)
 			}

@@ -31,14 +31,21 @@ func crashed(t *testing.T) (path, backup string) {
 	if err := write(b, "old", []byte("v")); err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(t.TempDir(), "db")
-	for _, suffix := range []string{"", "-wal", ".lock"} {
-		copyFile(t, live+suffix, path+suffix)
-	}
+	path = crashCopy(t, live)
 	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() <= walHeader {
 		t.Fatal(log, err)
 	}
 	return path, backup
+}
+
+// crashCopy returns the path of a copy of a database's files as a crash leaves them now.
+func crashCopy(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "db")
+	for _, suffix := range []string{"", "-wal", ".lock"} {
+		copyFile(t, path+suffix, to+suffix)
+	}
+	return to
 }
 
 // copyFile copies like cp, into the existing file.
@@ -347,18 +354,10 @@ func TestOlderCopyOverTheFile(t *testing.T) {
 	copyFile(t, path, begun)
 	writeKeys(t, b, "b", "c")
 	p.once(t.Context(), c, alone)
-	crash := func() string {
-		t.Helper()
-		to := filepath.Join(t.TempDir(), "db")
-		for _, suffix := range []string{"", "-wal", ".lock"} {
-			copyFile(t, path+suffix, to+suffix)
-		}
-		return to
-	}
-	copied := crash()
+	copied := crashCopy(t, path)
 	writeKeys(t, b, "d") // in a log that starts again
-	again := crash()
-	whole := crash()
+	again := crashCopy(t, path)
+	whole := crashCopy(t, path)
 
 	copyFile(t, begun, copied)
 	if r := revision(t, openAfterRestore(t, copied)); r != 4 {

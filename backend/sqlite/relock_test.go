@@ -112,11 +112,7 @@ func TestReplacedFileAndLock(t *testing.T) {
 			}
 			if name != "at once" {
 				b.watching.Wait() // it ends when it has noticed
-				crashed := filepath.Join(t.TempDir(), "db")
-				for _, suffix := range []string{"", "-wal", ".lock"} {
-					copyFile(t, running+suffix, crashed+suffix)
-				}
-				wantRestored(t, openAfterRestore(t, crashed), reached)
+				wantRestored(t, openAfterRestore(t, crashCopy(t, running)), reached)
 			}
 			if err := b.Close(); err != nil {
 				t.Error(err)

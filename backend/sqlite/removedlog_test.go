@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,10 +87,7 @@ func TestRemovedLogInUse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			crashed := filepath.Join(t.TempDir(), "db") // without the index of the log, which the reader still has
-			for _, suffix := range []string{"", "-wal", ".lock"} {
-				copyFile(t, path+suffix, crashed+suffix)
-			}
+			crashed := crashCopy(t, path) // without the index of the log, which the reader still has
 			for _, path := range []string{crashed, path} {
 				b := openTest(t, Config{Path: path})
 				if rows, err := list(t, b); err != nil || len(rows) != 3 || revision(t, b) != acknowledged {
@@ -102,13 +100,28 @@ func TestRemovedLogInUse(t *testing.T) {
 	}
 }
 
+// awaited is the output of a log of which a test awaits a message.
+type awaited struct {
+	message string
+	logged  chan struct{} // closed once the message is logged
+	once    sync.Once
+}
+
+func (a *awaited) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(a.message)) {
+		a.once.Do(func() { close(a.logged) })
+	}
+	return len(p), nil
+}
+
 // A server whose file was moved, with a symbolic link in its place, acknowledges no more writes: a start would expect
 // the log beside the file. What the log has gets there before.
 func TestMovedBehindLink(t *testing.T) {
 	for name, inUse := range map[string]bool{"unused": false, "in use": true} {
 		t.Run(name, func(t *testing.T) {
 			path, moved := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "moved")
-			b := openTest(t, Config{Path: path})
+			relocked := &awaited{message: "locked the one at its path", logged: make(chan struct{})}
+			b := openTest(t, Config{Path: path, Logger: slog.New(slog.NewTextHandler(relocked, nil))})
 			writeKeys(t, b, "a")
 			end := func() {}
 			if inUse {
@@ -125,11 +138,7 @@ func TestMovedBehindLink(t *testing.T) {
 				t.Fatalf("write: %v", err)
 			}
 			acknowledged := revision(t, b)
-			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
-				if lock, at := b.lockAtPath(); at && lock == moved+".lock" {
-					break
-				}
-			}
+			<-relocked.logged
 			for _, path := range []string{moved, path} { // the log is still beside the former path
 				if _, err := lockFile(path + ".lock"); !errors.Is(err, backend.ErrInUse) {
 					t.Errorf("another start could lock %s: %v", path, err)

@@ -394,10 +394,7 @@ func TestReplacedWithLog(t *testing.T) {
 			if err := write(b, "g", nil); err == nil {
 				t.Fatal("a write to the former file is acknowledged")
 			}
-			crashed := filepath.Join(t.TempDir(), "db")
-			for _, suffix := range []string{"", "-wal", ".lock"} {
-				copyFile(t, path+suffix, crashed+suffix)
-			}
+			crashed := crashCopy(t, path)
 			if err := b.Close(); err != nil {
 				t.Error(err)
 			}
