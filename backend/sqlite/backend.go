@@ -274,6 +274,7 @@ func (b *Backend) Close() error {
 		b.checkpoints.stop()
 		_ = b.checkPaths() // logged
 		b.writerLock <- struct{}{}
+		_ = b.checkClock() // logged
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
 		b.finishLog()
 		b.closeErr = errors.Join(b.closeErr, b.release())

@@ -23,6 +23,9 @@ func (b *Backend) Defragment(ctx context.Context) error {
 		return err
 	}
 	defer b.releaseWriter()
+	if err := b.checkClock(); err != nil { // the copy gets the clock of the file
+		return fmt.Errorf("defragment: %w", err)
+	}
 	copied := b.defragmented()
 	err := b.copyTo(copied)
 	if err == nil {
@@ -114,7 +117,7 @@ func (b *Backend) copyBack(path string) error {
 		return translate(doing, err)
 	}
 	done := false
-	if _, err = from.run(nameCommit); err == nil {
+	if _, err = from.run(nameAnyCommit); err == nil {
 		done, err = b.writer.replace(from)
 	}
 	err = errors.Join(err, from.close())

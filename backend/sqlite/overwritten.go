@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -133,9 +134,10 @@ func (b *Backend) stopUsing() error {
 	err := fmt.Errorf("%w: %s", errOverwritten, b.path)
 	b.file.Seal(true)
 	b.broken.Store(&err)
+	noted := b.writeNote(b.foreignOwner())
 	b.log.Error("database refuses writes and reads of the file", "path", b.path, "error", err)
-	if err := b.writeNote(b.foreignOwner()); err != nil {
-		b.log.Warn("cannot note that another program has written to the database file", "path", b.path, "error", err)
+	if noted != nil {
+		b.log.Warn("cannot note that another program has written to the database file", "path", b.path, "error", noted)
 	}
 	return err
 }
@@ -155,6 +157,42 @@ func (b *Backend) watchContent() error {
 	b.content.mu.Lock()
 	defer b.content.mu.Unlock()
 	return b.checkContent()
+}
+
+// watchClock is checkClock while no other call holds the writing connection: a commit compares the clock itself.
+func (b *Backend) watchClock() error {
+	select {
+	case b.writerLock <- struct{}{}:
+		defer b.releaseWriter()
+		return b.checkClock()
+	default:
+		return nil
+	}
+}
+
+// checkClock stops the use of the file if its clock is not that of the last commit: another program has committed to
+// the file, as sqlite3's .restore does. The caller holds the writing connection.
+func (b *Backend) checkClock() error {
+	if b.broken.Load() != nil {
+		return nil
+	}
+	var clock backend.Clock
+	err := b.writer.each(context.Background(), readClock, func(row []driver.Value) bool {
+		clock = clockOf(row)
+		return false
+	})
+	if err != nil && !isCode(err, sqlite3.ErrError) { // which is that of a missing table
+		return nil // reads and commits report it
+	}
+	if clock == *b.clock.Load() {
+		return nil
+	}
+	return b.abandonFile()
+}
+
+// clockOf returns the clock in a row of readClock.
+func clockOf(row []driver.Value) backend.Clock {
+	return backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Epoch: integer(row[2])}
 }
 
 // findClock finds the page of the clock.

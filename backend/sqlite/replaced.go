@@ -39,8 +39,9 @@ var errLogCutOff = fmt.Errorf("%w: the write-ahead log of the database that this
 	"it held is lost from the disk: save what the server still answers from memory, then restore a backup",
 	backend.ErrCorrupt)
 
-// watchPlace checks until the backend closes that its file and its log are still at their paths, and that the file has
-// its content. A file that is elsewhere cannot be opened again, and commits to it would be lost with the process.
+// watchPlace checks until the backend closes that its file and its log are still at their paths, and that no other
+// program has written to them. A file that is elsewhere cannot be opened again, and commits to it would be lost with
+// the process.
 func (b *Backend) watchPlace() {
 	ticker := time.NewTicker(placePeriod)
 	defer ticker.Stop()
@@ -56,7 +57,7 @@ func (b *Backend) watchPlace() {
 			if b.salvageLog() {
 				return
 			}
-		case err != nil, b.watchContent() != nil:
+		case err != nil, b.watchContent() != nil, b.watchClock() != nil:
 			return
 		}
 	}

@@ -39,7 +39,7 @@ func (b *Backend) prepareFile(ctx context.Context, own bool) error {
 	db := sql.OpenDB(connector{name, b.synchronous()})
 	if err = schema.Up(ctx, db, b.log); err == nil {
 		// What was done so far has no id of its own. On a full disk nothing was.
-		if _, err = db.ExecContext(ctx, statements[nameCommit]); isCode(err, sqlite3.ErrFull) {
+		if _, err = db.ExecContext(ctx, statements[nameAnyCommit]); isCode(err, sqlite3.ErrFull) {
 			err = nil
 		}
 	}
@@ -122,7 +122,7 @@ func (b *Backend) load() error {
 	var clock backend.Clock
 	found := 0
 	err = b.writer.each(context.Background(), readClock, func(row []driver.Value) bool {
-		clock = backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Epoch: integer(row[2])}
+		clock = clockOf(row)
 		found++
 		return true
 	})

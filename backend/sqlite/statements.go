@@ -9,7 +9,8 @@ const (
 	rollback
 	insertRow
 	moveClock
-	nameCommit
+	nameCommit // of a transaction that does not move the clock
+	nameAnyCommit
 	markClosed
 	grantLease
 	endLease
@@ -120,7 +121,8 @@ func makeStatements() (s [numStatements]string) {
 	const name = "commit_id = random(), previous_commit_id = commit_id"
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2, " + name +
 		" WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
-	s[nameCommit] = "UPDATE clock SET " + name + " WHERE id = 1"
+	s[nameAnyCommit] = "UPDATE clock SET " + name + " WHERE id = 1"
+	s[nameCommit] = s[nameAnyCommit] + " AND revision = ?1 AND compacted = ?2 AND incarnation = ?3"
 	// The next transaction gets another id.
 	s[markClosed] = "UPDATE clock SET previous_commit_id = commit_id WHERE id = 1"
 	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"

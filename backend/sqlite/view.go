@@ -113,7 +113,7 @@ func (v *View) Close() error { return v.c.close() }
 func (v *View) Clock(ctx context.Context) (clock backend.Clock, err error) {
 	found := 0
 	err = v.c.each(ctx, readClock, func(row []driver.Value) bool {
-		clock = backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Epoch: integer(row[2])}
+		clock = clockOf(row)
 		found++
 		return true
 	})

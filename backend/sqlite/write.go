@@ -229,7 +229,11 @@ func (b *Backend) write(doing string, f func(*conn) error) error {
 		if err := f(c); err != nil {
 			return err
 		}
-		_, err := c.run(nameCommit)
+		clock := b.clock.Load()
+		n, err := c.run(nameCommit, clock.Revision, clock.Compacted, clock.Epoch)
+		if err == nil && n != 1 { // as in Commit
+			err = b.abandonFile()
+		}
 		return err
 	})
 }
