@@ -10,6 +10,7 @@ import (
 // nothing. An https URL demands a certificate; only under kine's command line, one that is empty turns TLS off.
 var protections = []struct{ flag, needs string }{
 	{"trusted-ca-file", ""},
+	{"client-cert-auth", "trusted-ca-file"},
 	{"client-crl-file", "trusted-ca-file"},
 	{"client-cert-allowed-hostname", "trusted-ca-file"},
 	{allowedNames, "trusted-ca-file"},
@@ -33,7 +34,7 @@ func emptyProtections(flags *pflag.FlagSet, command string, getenv func(string) 
 	}
 	for _, p := range protections {
 		f := flags.Lookup(p.flag)
-		if f == nil || !isEmpty(f) || p.needs != "" && isEmpty(flags.Lookup(p.needs)) {
+		if f == nil || !isOff(f) || p.needs != "" && isEmpty(flags.Lookup(p.needs)) {
 			continue
 		}
 		switch {
@@ -56,3 +57,6 @@ func emptyProtections(flags *pflag.FlagSet, command string, getenv func(string) 
 	}
 	return empty
 }
+
+// isOff reports whether a flag has no value, or is a switch that nothing has set.
+func isOff(f *pflag.Flag) bool { return isEmpty(f) || f.Value.Type() == "bool" && !f.Changed }

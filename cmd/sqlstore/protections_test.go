@@ -25,6 +25,15 @@ func TestEmptyProtections(t *testing.T) {
 			},
 			want: []string{"SQLSTORE_CLIENT_CRL_FILE", "SQLSTORE_AUDIT_LOG", "SQLSTORE_BACKUP_RECIPIENT"},
 		},
+		"a switch": {
+			command: "serve", args: []string{"--trusted-ca-file=ca"}, file: "client-cert-auth:\n",
+			variables: []string{"SQLSTORE_CLIENT_CERT_AUTH"},
+			want:      []string{"SQLSTORE_CLIENT_CERT_AUTH", "--config-file: client-cert-auth"},
+		},
+		"a switch that is set": {
+			command: "serve", args: []string{"--trusted-ca-file=ca", "--client-cert-auth"},
+			variables: []string{"SQLSTORE_CLIENT_CERT_AUTH"},
+		},
 		"flags": {command: "serve", args: []string{"--trusted-ca-file="}, want: []string{"--trusted-ca-file"}},
 		"file": {
 			command: "serve", args: []string{"--audit-log=/a", "--backup-to=/b"},
