@@ -72,7 +72,8 @@ func testLogin(b *browser, on device) {
 	b.run(chromedp.Click(`//button[.="Sign out"]`))
 	b.await(`location.pathname === "/login"`)
 	b.visit("/alarms")
-	b.await(`location.pathname === "/login" && document.getElementById("wrong") === null`)
+	b.await(`location.pathname === "/login" && document.getElementById("wrong") === null && ` +
+		`document.activeElement.id === "name"`)
 	b.clean("signing out")
 	// Signing out elsewhere shows on the overview, which is for everybody.
 	b.run(chromedp.KeyEvent("root" + kb.Tab + "secret" + kb.Enter))
