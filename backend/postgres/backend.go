@@ -52,6 +52,8 @@ type Backend struct {
 
 	// listens counts the attempts to connect for notifications.
 	listens atomic.Int64
+	// apart is set while a read runs on a connection of its own; see [hedged].
+	apart atomic.Bool
 	// hintsAfter is 0, or when the next hint is sent after the server has refused one, in nanoseconds since 1970.
 	hintsAfter atomic.Int64
 

@@ -62,7 +62,8 @@ func (b *Backend) Connections() (sum backend.Connections) {
 	return sum
 }
 
-// outside is the number of connections outside the pools: the listener's and a verification's.
+// outside is the number of connections outside the pools: the listener's and a verification's. That of a read whose
+// pooled connection hangs counts in place of that one.
 const outside = 2
 
 // limits are the greatest numbers of connections that the server allows the user, -1 where it sets no limit. Limits of

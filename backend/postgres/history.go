@@ -67,11 +67,16 @@ func (b *Backend) Superseded(
 }
 
 // Head implements [backend.Shared].
-func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
-	err = b.control.query(ctx, "read the clock", func() { h = backend.Head{} }, func(s *scanner) error {
-		h = head(s)
-		return nil
-	}, b.features.head)
+func (b *Backend) Head(ctx context.Context) (backend.Head, error) {
+	h, err := hedged(ctx, b, headPatience, func(ctx context.Context, l lane) (h backend.Head, err error) {
+		reset := func() { h = backend.Head{} }
+		err = l.query(ctx, "read the clock", reset, func(s *scanner) error { h = head(s); return nil },
+			b.features.head)
+		return h, err
+	}, func(ctx context.Context) (h backend.Head, err error) {
+		err = b.queryApart(ctx, func(s *scanner) error { h = head(s); return nil }, b.features.head)
+		return h, err
+	})
 	if err == nil {
 		b.servers.answeredBy(h.Origin)
 		err = found(h.Clock)
@@ -86,8 +91,13 @@ func head(s *scanner) backend.Head {
 
 // Tail implements [backend.Shared].
 func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
-	t := newTailReader(q)
-	err := b.control.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
+	t, err := hedged(ctx, b, tailPatience, func(ctx context.Context, l lane) (*tailReader, error) {
+		t := newTailReader(q)
+		return t, l.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
+	}, func(ctx context.Context) (*tailReader, error) {
+		t := newTailReader(q)
+		return t, b.queryApart(ctx, t.scan, t.sql(&b.features), t.args()...)
+	})
 	if err == nil {
 		b.servers.answeredBy(t.t.Origin)
 		err = found(t.t.Clock)

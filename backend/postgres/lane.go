@@ -23,6 +23,8 @@ type lane struct {
 	returned chan struct{}
 	// first holds a token while somebody waits at a full server for a connection.
 	first chan struct{}
+	// acquired, if it is not nil, receives an item when a query has its connection.
+	acquired chan struct{}
 }
 
 // laneFor returns the lane for a read. An urgent read may use control's connections, too, but only if reads has none
@@ -198,15 +200,22 @@ func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql stri
 	if err != nil {
 		return err
 	}
+	select {
+	case l.acquired <- struct{}{}:
+	default:
+	}
 	l.b.reading.Add(1)
 	defer l.b.reading.Add(-1)
-	if linkOf(c.Conn()).direct || l.b.features.readBounds == "" {
-		err = scan(ctx, c.Conn(), each, sql, args)
-	} else {
-		err = l.scanBounded(ctx, c.Conn(), each, sql, args)
-	}
+	err = l.scan(ctx, c.Conn(), each, sql, args)
 	l.release(c, err)
 	return err
+}
+
+func (l lane) scan(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql string, args []any) error {
+	if linkOf(c).direct || l.b.features.readBounds == "" {
+		return scan(ctx, c, each, sql, args)
+	}
+	return l.scanBounded(ctx, c, each, sql, args)
 }
 
 // scanBounded is scan through a pooler, whose sessions are not ours: it sets the statement's timeout in the same

@@ -2,11 +2,17 @@ package postgres
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -79,5 +85,107 @@ func TestColdGetsBesideStalledOne(t *testing.T) {
 	case <-ended:
 		t.Error("a get waited until the one that hangs had ended")
 	default:
+	}
+}
+
+// TestHeadBesideStalledConnection reads the head and the tail while the connection of such a read is stalled, or all
+// connections are that were made before.
+func TestHeadBesideStalledConnection(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(context.Context, *Backend) error{
+		"head": func(ctx context.Context, b *Backend) error { _, err := b.Head(ctx); return err },
+		"tail": func(ctx context.Context, b *Backend) error {
+			_, err := b.Tail(ctx, backend.TailQuery{Limit: 1, Bytes: 1})
+			return err
+		},
+	} {
+		one := &staller{stalled: make(chan struct{}), marker: []byte("c.batch")}
+		all := &forgetful{}
+		for stalled, c := range map[string]struct {
+			pass func(c, s net.Conn)
+			arm  func()
+
+			stalled func() bool
+		}{
+			"one": {one.pass, func() { one.armed.Store(true) }, func() bool { return !one.armed.Load() }},
+			"all": {all.pass, func() { all.forgotten.Store(true) }, all.stalled.Load},
+		} {
+			t.Run(name+", "+stalled, func(t *testing.T) {
+				t.Parallel()
+				dsn := proxied(t, database(t, "default_query_exec_mode", "exec"), c.pass)
+				b := openTest(t, Config{DSN: dsn, MaxConns: minConns})
+				var open []*pgxpool.Conn
+				for range b.control.pool.Stat().MaxConns() {
+					c, err := b.control.acquire(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					open = append(open, c)
+				}
+				for _, c := range open {
+					b.control.release(c, nil)
+				}
+				c.arm()
+				ctx, cancel := context.WithTimeout(t.Context(), readTimeout-time.Second)
+				defer cancel()
+				if err := read(ctx, b); err != nil {
+					t.Error(err)
+				}
+				if !c.stalled() {
+					t.Error("no connection stalled")
+				}
+			})
+		}
+	}
+}
+
+// forgetful is a proxy that stalls the connections which were made before it forgot them.
+type forgetful struct{ forgotten, stalled atomic.Bool }
+
+func (p *forgetful) pass(c, s net.Conn) {
+	known := p.forgotten.Load()
+	go func() {
+		_, _ = io.Copy(c, s)
+		_ = c.Close()
+	}()
+	sent := make([]byte, 64<<10)
+	for {
+		n, err := c.Read(sent)
+		if err != nil {
+			return
+		}
+		if known != p.forgotten.Load() {
+			p.stalled.Store(true)
+			_, _ = io.Copy(io.Discard, c)
+			return
+		}
+		if _, err := s.Write(sent[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestHeadBesideBusyLane reads the head while other statements use all connections of the lane: none hangs.
+func TestHeadBesideBusyLane(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, Config{DSN: database(t), MaxConns: minConns})
+	var open []*pgxpool.Conn
+	for range b.control.pool.Stat().MaxConns() {
+		c, err := b.control.acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*headPatience)
+	defer cancel()
+	if _, err := b.Head(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a head was read: %v", err)
+	}
+	for _, c := range open {
+		b.control.release(c, nil)
+	}
+	if _, err := b.Head(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,8 +9,15 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// purgeRetry is how long a physical compaction waits before it checks again whether an export or a stream still reads.
-const purgeRetry = 50 * time.Millisecond
+const (
+	// purgeRetry is how long a physical compaction waits before it checks again whether an export or a stream still
+	// reads.
+	purgeRetry = 50 * time.Millisecond
+	// purgeBlock is about how long one of its steps blocks writes, where steps do.
+	purgeBlock = time.Millisecond
+	// purgeFirst is how many rows its first step deletes.
+	purgeFirst = 64
+)
 
 // Compact makes revision the oldest one that can be read, and returns the store's revision. If physical is set, it
 // waits until the rows below are deleted, which in turn waits for their readers. Errors: [ErrCompacted],
@@ -23,26 +30,45 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 	return rev, err
 }
 
-// purgeAll deletes the rows below the compacted revision. It waits for their readers. done is false if they blocked all
-// progress for as long as timeout.
+// purgeAll deletes the rows below the compacted revision. It waits for their readers, and where others write, it pauses
+// after each step for as long as the step took. done is false if readers blocked all progress for as long as timeout.
 func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool, err error) {
+	rows, revision := purgeFirst, s.Revision()
 	for waited := time.Duration(0); waited < timeout; {
-		res, err := s.PurgeStep(ctx, readChunk)
+		began := time.Now()
+		res, err := s.PurgeStep(ctx, rows)
 		if err != nil || res.Done {
 			return res.Done, err
 		}
-		if res != (backend.PurgeResult{}) {
-			waited = 0
-			continue
+		pause := purgeRetry
+		if res == (backend.PurgeResult{}) {
+			waited += purgeRetry
+		} else {
+			waited, pause = 0, 0
+			if now := s.Revision(); now != revision {
+				revision, pause = now, time.Since(began)
+			}
+			rows = purgeRows(rows, res)
 		}
 		select {
-		case <-time.After(purgeRetry):
-			waited += purgeRetry
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
 	}
 	return false, nil
+}
+
+// purgeRows returns how many rows the next step of a physical compaction deletes, after one of that many.
+func purgeRows(rows int, res backend.PurgeResult) int {
+	switch {
+	case res.Examined == 0:
+		return rows
+	case res.Blocked == 0:
+		return readChunk
+	}
+	ideal := float64(res.Examined) * float64(purgeBlock) / float64(res.Blocked)
+	return int(min(max(ideal, float64(rows)/2, 1), 2*float64(rows), readChunk))
 }
 
 // compact commits a compaction.
