@@ -30,13 +30,12 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 	return rev, err
 }
 
-// purgeAll deletes the rows below the compacted revision. It waits for their readers, and where others write, it pauses
-// after each step for as long as the step took. done is false if readers blocked all progress for as long as timeout.
+// purgeAll deletes the rows below the compacted revision. It waits for their readers. done is false if they blocked all
+// progress for as long as timeout.
 func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool, err error) {
-	rows, revision := purgeFirst, s.Revision()
+	pace := purgePace{rows: purgeFirst, revision: s.Revision()}
 	for waited := time.Duration(0); waited < timeout; {
-		began := time.Now()
-		res, err := s.PurgeStep(ctx, rows)
+		res, err := s.PurgeStep(ctx, pace.rows)
 		if err != nil || res.Done {
 			return res.Done, err
 		}
@@ -44,11 +43,7 @@ func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool,
 		if res == (backend.PurgeResult{}) {
 			waited += purgeRetry
 		} else {
-			waited, pause = 0, 0
-			if now := s.Revision(); now != revision {
-				revision, pause = now, time.Since(began)
-			}
-			rows = purgeRows(rows, res)
+			waited, pause = 0, pace.adapt(&res, s.Revision())
 		}
 		select {
 		case <-time.After(pause):
@@ -59,16 +54,28 @@ func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool,
 	return false, nil
 }
 
-// purgeRows returns how many rows the next step of a physical compaction deletes, after one of that many.
-func purgeRows(rows int, res backend.PurgeResult) int {
-	switch {
-	case res.Examined == 0:
-		return rows
-	case res.Blocked == 0:
-		return readChunk
+// purgePace is the pace of a physical compaction. It is faster than that of the compactor, because somebody waits. But
+// a write has to wait for the step in progress, and for the disk to absorb what the steps since the last write have
+// left in the log.
+type purgePace struct {
+	rows     int   // that the next step deletes
+	revision int64 // of the store, after the last step
+}
+
+// adapt adapts the pace to a step after which the store is at a revision. It returns the pause after the step: as long
+// as the step blocked writes, if others wrote meanwhile.
+func (p *purgePace) adapt(res *backend.PurgeResult, revision int64) (pause time.Duration) {
+	if revision != p.revision {
+		p.revision, pause = revision, res.Blocked
 	}
-	ideal := float64(res.Examined) * float64(purgeBlock) / float64(res.Blocked)
-	return int(min(max(ideal, float64(rows)/2, 1), 2*float64(rows), readChunk))
+	if res.Examined > 0 {
+		ideal := float64(readChunk)
+		if res.Blocked > 0 {
+			ideal = float64(res.Examined) * float64(purgeBlock) / float64(res.Blocked)
+		}
+		p.rows = int(min(max(ideal, float64(p.rows)/2, 1), 2*float64(p.rows), readChunk))
+	}
+	return pause
 }
 
 // compact commits a compaction.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -54,6 +55,35 @@ func TestCompactAtZero(t *testing.T) {
 	compact(0, ErrCompacted)
 	compact(3, ErrFutureRevision)
 	hash(1)
+}
+
+// A physical compaction blocks writes for about purgeBlock at a time, and pauses as long if others write.
+func TestPurgePace(t *testing.T) {
+	type result = backend.PurgeResult
+	for name, c := range map[string]struct {
+		rows     int
+		res      result
+		revision int64
+		want     int
+		pause    time.Duration
+	}{
+		"as long as it should be":      {64, result{Examined: 64, Blocked: purgeBlock}, 5, 64, 0},
+		"too long":                     {400, result{Examined: 400, Blocked: 3 * purgeBlock / 2}, 5, 266, 0},
+		"much too long":                {400, result{Examined: 400, Blocked: time.Second}, 5, 200, 0},
+		"short":                        {64, result{Examined: 64, Blocked: 1}, 5, 128, 0},
+		"short, at the greatest":       {readChunk, result{Examined: readChunk, Blocked: 1}, 5, readChunk, 0},
+		"it does not block":            {64, result{Examined: 64}, 5, 128, 0},
+		"it only looked":               {64, result{Through: 1}, 5, 64, 0},
+		"one row takes long":           {1, result{Examined: 1, Blocked: time.Second}, 5, 1, 0},
+		"others write":                 {64, result{Examined: 64, Blocked: purgeBlock}, 6, 64, purgeBlock},
+		"others write while it looked": {64, result{Through: 1}, 6, 64, 0},
+	} {
+		p := purgePace{rows: c.rows, revision: 5}
+		pause := p.adapt(&c.res, c.revision)
+		if p.rows != c.want || pause != c.pause || p.revision != c.revision {
+			t.Errorf("%s: %d rows, pause of %v, revision %d", name, p.rows, pause, p.revision)
+		}
+	}
 }
 
 // beforePurge calls do before each purge, after the engine has decided how far the purge may go.
