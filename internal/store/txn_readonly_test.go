@@ -97,6 +97,7 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 		page, count := list(RangeRequest{Limit: 2}), list(RangeRequest{CountOnly: true})
 		byVersion := list(RangeRequest{Limit: 1, Target: SortVersion})
 		none := list(RangeRequest{Revision: 7, MinModRev: 100})
+		before := list(RangeRequest{Revision: 7, CountOnly: true})
 		for name, c := range map[string]struct {
 			ops    []Op
 			refuse bool
@@ -114,7 +115,10 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 			"sorted lists":            {ops: []Op{byVersion, byVersion}, refuse: cfg.DisableIndex},
 			"two lists in a write":    {ops: []Op{write, list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
 			"counts in a write":       {ops: []Op{write, count, count, count}},
-			"sorted lists, a write":   {ops: []Op{write, byVersion, byVersion}, refuse: true},
+			"counts of the past in a write": {
+				ops: []Op{write, before, before, before}, refuse: cfg.DisableIndex,
+			},
+			"sorted lists, a write": {ops: []Op{write, byVersion, byVersion}, refuse: true},
 			"a list beside a branch": {
 				ops:    []Op{write, {Txn: &Txn{Success: []Op{list(RangeRequest{})}}}, page},
 				refuse: cfg.DisableIndex,

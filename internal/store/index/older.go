@@ -87,6 +87,13 @@ func (x *Index) CountOld(rev, epoch int64, sp Span) (n int64, ok bool) {
 	return x.tree.Count(sp) - x.undo.count(sp, rev), true
 }
 
+// Remembers reports whether the index knows the rows at a revision of an epoch.
+func (x *Index) Remembers(rev, epoch int64) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.remembers(rev, epoch)
+}
+
 // remembers reports whether the current rows and the undo log give those at a revision of an epoch. Callers hold mu.
 func (x *Index) remembers(rev, epoch int64) bool {
 	return x.complete && epoch == x.epoch && rev >= x.undo.start && rev <= x.rev
