@@ -110,6 +110,16 @@ func (l *litestream) restore(id string) {
 	}
 }
 
+// awaitAfter returns once Litestream has copied something after a moment.
+func (l *litestream) awaitAfter(moment string) {
+	l.t.Helper()
+	for end := time.Now().Add(time.Minute); l.last() == moment; {
+		if time.Now().After(end) {
+			l.t.Fatalf("Litestream copies nothing after %q", moment)
+		}
+	}
+}
+
 // Litestream copies the log of a running server that does not verify pages, over its own checkpoints and the server's
 // restarts and crashes. A restore serves exactly what was stored, and the server does not serve it until the revision
 // is raised. After that, Litestream goes on.
@@ -119,6 +129,7 @@ func TestLitestream(t *testing.T) {
 	w := newWriter(t, s)
 	l := newLitestream(t, file)
 	database := []string{"--data-dir", s.DataDir()}
+	l.awaitAfter("")
 	w.write(1000) // more than Litestream leaves in the log
 	stop(t, s)
 	s.Restart(t)
@@ -132,18 +143,11 @@ func TestLitestream(t *testing.T) {
 	stop(t, s)
 	l.stop() // copies the rest
 	moment := l.last()
-	if moment == "" {
-		t.Fatal("Litestream has copied nothing")
-	}
 	s.Restart(t)
 	w.connect(s)
 	l.start()
 	w.goOn()
-	for end := time.Now().Add(time.Minute); l.last() == moment; {
-		if time.Now().After(end) {
-			t.Fatal("Litestream copies nothing more")
-		}
-	}
+	l.awaitAfter(moment)
 	stop(t, s)
 	l.stop()
 	l.restore(moment)
@@ -155,11 +159,7 @@ func TestLitestream(t *testing.T) {
 	w.connect(s)
 	w.write(50)
 	w.remember()
-	for end := time.Now().Add(time.Minute); l.last() == moment; {
-		if time.Now().After(end) {
-			t.Fatal("Litestream does not go on")
-		}
-	}
+	l.awaitAfter(moment)
 	stop(t, s)
 	l.stop()
 	l.restore(l.last())
@@ -177,7 +177,8 @@ func TestLitestreamAndPageChecksums(t *testing.T) {
 	failed := w.overwrite()
 	stop(t, s)
 	l.stop()
-	if !strings.Contains(s.Log(), "does not match its checksum") {
+	if log := s.Log(); !strings.Contains(log, "does not match its checksum") &&
+		!strings.Contains(log, "another program has written") { // it compares the file every second
 		t.Errorf("a write: %v", failed)
 	}
 	for _, args := range [][]string{{"--no-page-checksums"}, nil} {
