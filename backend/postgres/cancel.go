@@ -72,9 +72,7 @@ func settle(c *pgxpool.Conn, err error) bool {
 	late := l.cancelled
 	l.cancelled = false
 	if e := pgError(err); late && (e == nil || e.Code != codeCancelled) {
-		closing, cancel := context.WithTimeout(context.Background(), grace)
-		defer cancel()
-		_ = c.Conn().Close(closing)
+		closeConn(c.Conn())
 	}
 	return !c.Conn().IsClosed()
 }

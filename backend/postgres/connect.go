@@ -63,6 +63,13 @@ type link struct {
 
 var errNoCancel = errors.New("a COMMIT is not cancelled")
 
+// closeConn closes a connection, whose server has grace to take notice.
+func closeConn(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
 const linkKey = "sqlstore.link"
 
 // linkOf returns the link that [Backend.prepareLink] has attached to the connection.

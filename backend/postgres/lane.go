@@ -23,8 +23,8 @@ type lane struct {
 	returned chan struct{}
 	// first holds a token while somebody waits at a full server for a connection.
 	first chan struct{}
-	// acquired, if it is not nil, receives an item when a query has its connection.
-	acquired chan struct{}
+	// hedge, if it is not nil, learns when the statement of a query begins and ends.
+	hedge *hedge
 }
 
 // laneFor returns the lane for a read. An urgent read may use control's connections, too, but only if reads has none
@@ -200,13 +200,13 @@ func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql stri
 	if err != nil {
 		return err
 	}
-	select {
-	case l.acquired <- struct{}{}:
-	default:
-	}
 	l.b.reading.Add(1)
 	defer l.b.reading.Add(-1)
+	l.hedge.begin(c.Conn())
 	err = l.scan(ctx, c.Conn(), each, sql, args)
+	if !l.hedge.end() {
+		closeConn(c.Conn())
+	}
 	l.release(c, err)
 	return err
 }

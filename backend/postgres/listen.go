@@ -117,11 +117,7 @@ func (b *Backend) listen(ctx context.Context, hint func(revision, compacted int6
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.Background(), grace)
-		defer cancel()
-		_ = c.Close(closing)
-	}()
+	defer closeConn(c)
 	if _, err := c.Exec(connecting, `LISTEN "`+b.features.channel+`"`); err != nil {
 		return err
 	}

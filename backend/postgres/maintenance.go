@@ -47,9 +47,7 @@ func (b *Backend) maintain(ctx context.Context, sql string) error {
 	}
 	w := known.warning.Load()
 	if known.direct { // the next statement gets a new session, which has the timeout
-		closing, cancel := context.WithTimeout(context.Background(), grace)
-		defer cancel()
-		_ = c.Conn().Close(closing)
+		closeConn(c.Conn())
 	}
 	b.reads.release(c, err)
 	if err != nil {

@@ -25,6 +25,22 @@ type staller struct {
 }
 
 func (p *staller) pass(c, s net.Conn) {
+	passUntil(c, s, func(sent []byte) bool {
+		if !bytes.Contains(sent, p.marker) {
+			return false
+		}
+		p.seen.Store(true)
+		if !p.armed.CompareAndSwap(true, false) {
+			return false
+		}
+		close(p.stalled)
+		return true
+	})
+}
+
+// passUntil connects a client and a server until stalls returns true for what the client has sent. From then on, it
+// passes nothing to the server.
+func passUntil(c, s net.Conn, stalls func(sent []byte) bool) {
 	go func() {
 		_, _ = io.Copy(c, s)
 		_ = c.Close()
@@ -35,13 +51,9 @@ func (p *staller) pass(c, s net.Conn) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(sent[:n], p.marker) {
-			p.seen.Store(true)
-			if p.armed.CompareAndSwap(true, false) {
-				close(p.stalled)
-				_, _ = io.Copy(io.Discard, c)
-				return
-			}
+		if stalls(sent[:n]) {
+			_, _ = io.Copy(io.Discard, c)
+			return
 		}
 		if _, err := s.Write(sent[:n]); err != nil {
 			return
@@ -144,25 +156,13 @@ type forgetful struct{ forgotten, stalled atomic.Bool }
 
 func (p *forgetful) pass(c, s net.Conn) {
 	known := p.forgotten.Load()
-	go func() {
-		_, _ = io.Copy(c, s)
-		_ = c.Close()
-	}()
-	sent := make([]byte, 64<<10)
-	for {
-		n, err := c.Read(sent)
-		if err != nil {
-			return
+	passUntil(c, s, func([]byte) bool {
+		if known == p.forgotten.Load() {
+			return false
 		}
-		if known != p.forgotten.Load() {
-			p.stalled.Store(true)
-			_, _ = io.Copy(io.Discard, c)
-			return
-		}
-		if _, err := s.Write(sent[:n]); err != nil {
-			return
-		}
-	}
+		p.stalled.Store(true)
+		return true
+	})
 }
 
 // TestHeadBesideBusyLane reads the head while other statements use all connections of the lane: none hangs.
