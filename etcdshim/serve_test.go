@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
@@ -30,12 +31,17 @@ type served struct {
 
 func serve(t testing.TB, o Options, c store.Config) *served {
 	t.Helper()
-	ctx := t.Context()
-	b, err := sqlite.Open(ctx, sqlite.Config{Temporary: true})
+	b, err := sqlite.Open(t.Context(), sqlite.Config{Temporary: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
+	return serveOn(t, b, o, c)
+}
+
+func serveOn(t testing.TB, b backend.Backend, o Options, c store.Config) *served {
+	t.Helper()
+	ctx := t.Context()
 	st, err := store.Open(ctx, b, c)
 	if err != nil {
 		t.Fatal(err)

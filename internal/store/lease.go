@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -81,6 +82,31 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 	}
 	ttl, err := s.lessor.renew(ctx, id)
 	return int64(ttl / time.Second), err
+}
+
+// Renewal is the result of a [Store.LeaseRenew].
+type Renewal struct {
+	TTL int64 // in seconds
+	Err error
+}
+
+// LeaseRenewAll is LeaseRenew for several leases, at the same time if renewals wait for a database. It returns their
+// results in the order of the ids.
+func (s *Store) LeaseRenewAll(ctx context.Context, ids []int64) []Renewal {
+	out := make([]Renewal, len(ids))
+	renew := func(i int) { out[i].TTL, out[i].Err = s.LeaseRenew(ctx, ids[i]) }
+	if _, local := s.lessor.(*lessor); local || len(ids) == 1 {
+		for i := range ids {
+			renew(i)
+		}
+		return out
+	}
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() { renew(i) })
+	}
+	all.Wait()
+	return out
 }
 
 // LeaseTimeToLive describes a lease and, if keys is set, returns its keys in order, at the revision in the description.

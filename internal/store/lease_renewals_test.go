@@ -117,3 +117,60 @@ func TestRenewalWhileTheStoreCloses(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// lookingUp blocks each statement that reads leases until the test lets it go on.
+type lookingUp struct {
+	backend.Shared
+	begun, proceed chan int // how many leases
+}
+
+func (b *lookingUp) LeaseStates(ctx context.Context, ids []int64) ([]backend.LeaseState, backend.Origin, error) {
+	if ids != nil {
+		b.begun <- len(ids)
+		<-b.proceed
+	}
+	return b.Shared.LeaseStates(ctx, ids)
+}
+
+// Callers that ask for leases while others are read share the next statement, also for leases that do not exist.
+func TestLookupsTogether(t *testing.T) {
+	b := &lookingUp{Shared: openShared(t, 1)[0].(backend.Shared), begun: make(chan int), proceed: make(chan int)}
+	s := openStore(t, b, Config{})
+	l := replicaOf(s).lessor
+	l.lookups.patience = time.Minute // nothing overtakes the first statement
+	if _, err := s.LeaseGrant(within(t), 1, 60); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	ask := func(id int64, want error) {
+		all.Go(func() {
+			lease, _, err := s.LeaseTimeToLive(within(t), id, false)
+			if !errors.Is(err, want) || err == nil && lease.ID != id {
+				t.Errorf("lease %d: %+v, %v; want %v", id, lease, err, want)
+			}
+		})
+	}
+	ask(1, nil)
+	if n := <-b.begun; n != 1 {
+		t.Errorf("the first statement reads %d leases", n)
+	}
+	const others = 20
+	for id := range int64(others) { // no lease has the id 0
+		want := ErrLeaseNotFound
+		if id == 1 {
+			want = nil
+		}
+		ask(id, want)
+	}
+	eventually(t, "callers in the queue", func() bool {
+		l.lookups.mu.Lock()
+		defer l.lookups.mu.Unlock()
+		return len(l.lookups.queue) == 1 && len(l.lookups.queue[0].keys) == others
+	})
+	b.proceed <- 0
+	if n := <-b.begun; n != others {
+		t.Errorf("the second statement reads %d leases", n)
+	}
+	b.proceed <- 0
+	all.Wait()
+}

@@ -23,12 +23,17 @@ type sharedLessor struct {
 	revoking atomic.Bool // true while revokeExpired runs
 	late     complaint   // used only by the goroutine of revokeExpired
 	renewals gatherer[int64, backend.Lease]
+	lookups  gatherer[int64, Lease]
 	lists    *gatherer[struct{}, []Lease] // lists all leases
 }
 
 func newSharedLessor(r *replica) *sharedLessor {
 	l := &sharedLessor{replica: r}
 	l.renewals = gatherer[int64, backend.Lease]{background: &r.s.background, limit: renewalLimit, ask: l.renewNow}
+	l.lookups = gatherer[int64, Lease]{
+		background: &r.s.background, limit: renewalLimit, patience: fetchPatience, overtaken: fetchOvertaken,
+		ask: l.lookUp,
+	}
 	l.lists = together(&r.s.background, l.allNow)
 	return l
 }
@@ -106,14 +111,36 @@ func (l *sharedLessor) states(ctx context.Context, ids []int64) (states []backen
 }
 
 func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
-	states, err := l.states(ctx, []int64{id})
-	if err != nil {
+	found, err := l.lookups.get(ctx, id, 0)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(states) == 0 {
+	case found.Granted == 0:
 		return nil, ErrLeaseNotFound
 	}
-	return described(states[0]), nil
+	return &found, nil
+}
+
+// lookUp reads leases with one statement. In the result, a lease that does not exist has no TTL.
+func (l *sharedLessor) lookUp(ids []int64) ([]Lease, error) {
+	states, err := l.states(l.replica.s.ctx, ids)
+	if err != nil {
+		if l.replica.s.ctx.Err() != nil {
+			return nil, ErrClosed
+		}
+		return nil, err
+	}
+	found := make(map[int64]backend.LeaseState, len(states))
+	for _, s := range states {
+		found[s.ID] = s
+	}
+	out := make([]Lease, len(ids))
+	for i, id := range ids {
+		if s, ok := found[id]; ok {
+			out[i] = *described(s)
+		}
+	}
+	return out, nil
 }
 
 func (l *sharedLessor) some(ctx context.Context, ids []int64) (found []Lease, err error) {
