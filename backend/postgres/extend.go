@@ -13,10 +13,11 @@ const extensionPart = 5000
 const (
 	moveExtension = "UPDATE lease_extension SET next_lease = $1::bigint WHERE id = 1"
 	lockExtension = "SELECT next_lease FROM lease_extension WHERE id = 1 FOR UPDATE"
-	extendLeases  = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint " +
+	// extendLeases updates the range of the leases that it has locked: a join with those may read all before them, too.
+	extendLeases = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint " +
 		"ORDER BY id LIMIT $2::bigint FOR UPDATE), " +
 		"u AS (UPDATE leases AS l SET expires_at = " + extended + ", due_at = LEAST(l.due_at, " + extended + ") " +
-		"FROM n WHERE l.id = n.id) SELECT count(*), max(id) FROM n"
+		"WHERE l.id >= $1::bigint AND l.id <= (SELECT max(id) FROM n)) SELECT count(*), max(id) FROM n"
 	extended     = "LEAST(" + fullTTL + ", l.expires_at + (clock_timestamp() - " + pausedAt + "))"
 	endExtension = "WITH d AS (" + endPause + ") UPDATE lease_extension SET next_lease = NULL WHERE id = 1"
 )

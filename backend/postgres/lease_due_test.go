@@ -28,6 +28,24 @@ func TestPlanOfDueLeases(t *testing.T) {
 	}
 }
 
+// TestPlanOfExtension extends a part of many leases.
+func TestPlanOfExtension(t *testing.T) {
+	p := newPlannedEmpty(t)
+	p.exec("INSERT INTO leases (id, ttl, expires_at, due_at) SELECT l, 60, now(), now() " +
+		"FROM generate_series(1, 100000) AS l")
+	p.exec("ANALYZE leases")
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		p.exec("SET plan_cache_mode = " + mode)
+		got := p.plan(extendLeases, int64(50_000), int64(extensionPart))
+		for line := range strings.SplitSeq(got, "\n") {
+			scan := strings.Contains(line, "Scan") && strings.Contains(line, " on leases")
+			if scan && !strings.Contains(line, "rows=5000 ") {
+				t.Errorf("%s: %s in\n%s", mode, strings.TrimSpace(line), got)
+			}
+		}
+	}
+}
+
 // TestRenewalsAreHeapOnly renews and extends leases: no index gets new entries.
 func TestRenewalsAreHeapOnly(t *testing.T) {
 	p := newPlannedEmpty(t)
