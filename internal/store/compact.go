@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	purgeBlock = time.Millisecond
 	// purgeFirst is how many rows its first step deletes.
 	purgeFirst = 64
+	// purgeFailures is how many steps may fail without progress in between: one whose rows somebody has locked does.
+	purgeFailures = 5
 )
 
 // Compact makes revision the oldest one that can be read, and returns the store's revision. If physical is set, it
@@ -34,16 +37,26 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 // progress for as long as timeout.
 func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool, err error) {
 	pace := purgePace{rows: purgeFirst, revision: s.Revision()}
+	failures := 0
 	for waited := time.Duration(0); waited < timeout; {
+		began := time.Now()
 		res, err := s.PurgeStep(ctx, pace.rows)
-		if err != nil || res.Done {
-			return res.Done, err
-		}
 		pause := purgeRetry
-		if res == (backend.PurgeResult{}) {
+		switch {
+		case err != nil:
+			failures++
+			waited += time.Since(began)
+			retry := errors.Is(err, ErrUnavailable) && !errors.Is(err, backend.ErrCorrupt)
+			if !retry || failures == purgeFailures || waited >= timeout {
+				return false, err
+			}
+			pace.rows = max(pace.rows/2, 1)
+		case res.Done:
+			return true, nil
+		case res == (backend.PurgeResult{}):
 			waited += purgeRetry
-		} else {
-			waited, pause = 0, pace.adapt(&res, s.Revision())
+		default:
+			waited, failures, pause = 0, 0, pace.adapt(&res, s.Revision())
 		}
 		select {
 		case <-time.After(pause):

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -132,5 +133,36 @@ func TestCompactionDuringAPurge(t *testing.T) {
 	v.pin.end()
 	if done, err := s.purgeAll(within(t), testTimeout); err != nil || !done {
 		t.Errorf("purged all: %t, %v", done, err)
+	}
+}
+
+// failingPurges fails a number of purge steps, and then works.
+type failingPurges struct {
+	backend.Backend
+	left int
+}
+
+func (b *failingPurges) Purge(ctx context.Context, limit int, until int64) (backend.PurgeResult, error) {
+	if b.left--; b.left >= 0 {
+		return backend.PurgeResult{}, fmt.Errorf("purge: %w", backend.ErrUnavailable)
+	}
+	return b.Backend.Purge(ctx, limit, until)
+}
+
+// A physical compaction survives steps that fail, for example because somebody has locked their rows, but ends if all
+// do.
+func TestPhysicalCompactionOverFailures(t *testing.T) {
+	for failures, want := range map[int]error{purgeFailures - 1: nil, purgeFailures: ErrUnavailable} {
+		b := &failingPurges{Backend: openSQLite(t), left: failures}
+		s := openStore(t, b, Config{})
+		for range 3 {
+			put(t, s, "a", "")
+		}
+		if _, err := s.Compact(within(t), 4, true); !errors.Is(err, want) {
+			t.Errorf("%d failures: %v", failures, err)
+		}
+		if h, err := b.History(within(t), backend.HistoryQuery{Limit: 9}); want == nil && len(h.Changes) != 1 {
+			t.Errorf("%d rows are left, %v", len(h.Changes), err)
+		}
 	}
 }
