@@ -16,7 +16,7 @@ const placePeriod = time.Second
 var errReplaced = &backend.Refusal{
 	Reason: "the database file that this server has open was replaced or removed, so further writes are refused",
 	Advice: "save what the server holds with 'etcdctl snapshot save' if it is needed, then restart to use what is at " +
-		"the path",
+		"the path; if that is an earlier state of this database, the start refuses it and says what to run",
 }
 
 // errLogRemoved is the same for a backend whose write-ahead log is no longer beside its file.
