@@ -518,31 +518,61 @@ func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	})
 }
 
+// A database that accepts heartbeats, but no other writes, is reported once it has refused them for a while.
+func TestStatusWithoutARight(t *testing.T) {
+	t.Parallel()
+	db := pgserver.Start(t, pgserver.Options{})
+	dsn := db.Database(t)
+	s, c := start(t, sqlstore.Config{Datastore: owned(t, dsn, "owner")})
+	put := func() error {
+		_, err := c.Put(t.Context(), "k", "v")
+		return err
+	}
+	administer(t, dsn, "REVOKE INSERT ON object_versions FROM owner")
+	eventually(t, "it is reported", func() error {
+		if put() == nil {
+			t.Fatal("a put without the right to insert succeeded")
+		}
+		return holds(s.Status(t.Context()), "Ready False DatabaseUnavailable", "DatabaseUnavailable True WritesFail")
+	})
+	administer(t, dsn, "GRANT INSERT ON object_versions TO owner")
+	eventually(t, "it has recovered", func() error {
+		return errors.Join(put(), holds(s.Status(t.Context()), "Ready True Ready", "no DatabaseUnavailable"))
+	})
+}
+
+// owned creates a role that owns the database, and returns the role's DSN.
+func owned(t *testing.T, dsn, role string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	administer(t, dsn, "CREATE ROLE "+role+" LOGIN PASSWORD 'p'; GRANT ALL ON SCHEMA public TO "+role+
+		"; ALTER DATABASE "+strings.Trim(u.Path, "/")+" OWNER TO "+role)
+	u.User = url.UserPassword(role, "p")
+	return u.String()
+}
+
+func administer(t *testing.T, dsn, sql string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Exec(t.Context(), sql)
+	if err := errors.Join(err, c.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A database server that allows fewer connections than the server wants is reported, and served.
 func TestConnectionsRefused(t *testing.T) {
 	t.Parallel()
 	db := pgserver.Start(t, pgserver.Options{})
 	dsn := db.Database(t)
-	change := func(sql string) {
-		t.Helper()
-		c, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Exec(t.Context(), sql)
-		if err := errors.Join(err, c.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change("CREATE ROLE few LOGIN PASSWORD 'p'; GRANT ALL ON SCHEMA public TO few; ALTER DATABASE " +
-		strings.Trim(u.Path, "/") + " OWNER TO few")
-	u.User = url.UserPassword("few", "p")
-	s, c := start(t, sqlstore.Config{Datastore: u.String()})
-	change("ALTER ROLE few CONNECTION LIMIT 3")
+	s, c := start(t, sqlstore.Config{Datastore: owned(t, dsn, "few")})
+	administer(t, dsn, "ALTER ROLE few CONNECTION LIMIT 3")
 	for i := range 3 { // a defragmentation leaves its connection, and takes another
 		if _, err := c.Put(t.Context(), "k", fmt.Sprint(i)); err != nil {
 			t.Error(err)

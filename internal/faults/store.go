@@ -23,6 +23,8 @@ const (
 	commitTimeout = 5 * time.Second
 	// faultMemory is how long a failed write counts if no other write has been tried since.
 	faultMemory = 30 * time.Second
+	// failingTime is how long all writes to a shared database must have failed: a failover cuts off single ones.
+	failingTime = 5 * time.Second
 	// refusalMemory is how long a connection that the database server refused counts.
 	refusalMemory = 30 * time.Second
 )
@@ -82,17 +84,9 @@ func Writing(s *store.Store, in *conditions.Inputs, now time.Time) {
 			Message: fmt.Sprintf("the database's disk is full: %v", w.Fault.Err),
 		}
 	}
-	// heartbeats are a better sign than single writes, which a failover may cut off
+	failing := recent && !w.Fault.NoSpace()
 	if gone := s.NoLeader(); gone != nil {
-		select {
-		case <-gone:
-			in.Database = &conditions.Fault{
-				Reason: "NoHeartbeat",
-				Message: "the database has accepted no heartbeat from this replica for five seconds: check whether " +
-					"it runs, is reachable from here, and can commit (a synchronous standby may be missing)",
-			}
-		default:
-		}
+		in.Database = sharedWriting(gone, failing, w.Fault)
 		return
 	}
 	err := answers(s, in)
@@ -113,11 +107,34 @@ func Writing(s *store.Store, in *conditions.Inputs, now time.Time) {
 			Message: "a commit has been running for more than " + commitTimeout.String() +
 				": check the database's disk, and whether clients write very large transactions",
 		}
-	case recent && !w.Fault.NoSpace():
+	case failing:
 		in.Database = &conditions.Fault{
-			Reason:  "WritesFail",
+			Reason:  reasonWritesFail,
 			Message: fmt.Sprintf("the database accepts no writes: %v; check its disk and its permissions", w.Fault.Err),
 		}
+	}
+}
+
+const reasonWritesFail = "WritesFail"
+
+// sharedWriting checks whether a shared database accepts the heartbeats of this replica, and other writes.
+func sharedWriting(gone <-chan struct{}, failing bool, f *store.WriteFault) *conditions.Fault {
+	select {
+	case <-gone:
+		return &conditions.Fault{
+			Reason: "NoHeartbeat",
+			Message: "the database has accepted no heartbeat from this replica for five seconds: check whether " +
+				"it runs, is reachable from here, and can commit (a synchronous standby may be missing)",
+		}
+	default:
+	}
+	if !failing || f.At.Sub(f.Since) < failingTime {
+		return nil
+	}
+	return &conditions.Fault{
+		Reason: reasonWritesFail,
+		Message: fmt.Sprintf("the database accepts heartbeats, but no writes: all in the last %d s have failed: %v; "+
+			"check its log and the rights of sqlstore's user", int(f.At.Sub(f.Since).Seconds()), f.Err),
 	}
 }
 

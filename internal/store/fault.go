@@ -10,8 +10,9 @@ import (
 // WriteFault is a batch that the database did not commit for a reason other than its contents, or a heartbeat that it
 // did not answer.
 type WriteFault struct {
-	At  time.Time
-	Err error
+	At    time.Time
+	Since time.Time // of the first such batch after the last one that was committed
+	Err   error
 }
 
 // Writing describes the state of the write path.
@@ -66,7 +67,11 @@ func (s *Store) noteFault(err error) {
 		errors.Is(err, backend.ErrConflict):
 	case isCorruptRow(err): // the alarm reports it
 	default:
-		f := &WriteFault{time.Now(), err}
+		now := time.Now()
+		f := &WriteFault{At: now, Since: now, Err: err}
+		if before := s.fault.Load(); before != nil {
+			f.Since = before.Since
+		}
 		s.fault.Store(f)
 		s.lastFault.Store(f)
 	}

@@ -181,7 +181,7 @@ func (r *replica) beats() {
 		}
 		failed := err != nil
 		if failed {
-			r.s.lastFault.Store(&WriteFault{time.Now(), err})
+			r.s.lastFault.Store(&WriteFault{At: time.Now(), Since: began, Err: err})
 		}
 		if failed != failing {
 			failing = failed
