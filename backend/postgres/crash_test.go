@@ -21,7 +21,6 @@ func TestServerLosesAProcess(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
-	b.commitTimeout = 200 * time.Millisecond
 	member := backend.Member{ID: 7, Name: "a"}
 	before, err := b.Confirm(t.Context(), member)
 	if err != nil {
@@ -32,9 +31,17 @@ func TestServerLosesAProcess(t *testing.T) {
 	}
 	tx := begin(t, b, backend.Needs{})
 	wantStandby(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := tx.Commit(ctx, row("a", 2)); !errors.Is(err, backend.ErrUnknownOutcome) {
+	committed := make(chan error)
+	go func() { committed <- tx.Commit(ctx, row("a", 2)) }()
+	eventually(t, "the commit waits for the standby", func() bool {
+		var n int
+		admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", &n)
+		return n == 1
+	})
+	cancel()
+	if err := <-committed; !errors.Is(err, backend.ErrUnknownOutcome) {
 		t.Fatalf("commit without a standby: %v", err)
 	}
 	wantClock(t, b, 1)
