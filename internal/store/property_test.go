@@ -307,16 +307,11 @@ func (w *world) cancel() {
 	}
 	w.note("cancel %d", x.id)
 	x.st.Cancel(x.id)
-	for !x.canceled { // a compaction may cancel it first
-		r := next(w.t, x.st)
-		if w.receive(x.st, r) {
-			continue
-		}
-		if r.ID != x.id || !r.Canceled {
-			w.t.Fatalf("canceled as %+v", r)
-		}
-		x.canceled = true
+	r := w.nextControl(x.st) // also if a compaction cancels it first
+	if r.ID != x.id || !r.Canceled {
+		w.t.Fatalf("canceled as %+v", r)
 	}
+	x.canceled = true
 }
 
 // missing counts the events that the watches of a stream have yet to show.
