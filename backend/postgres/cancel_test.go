@@ -62,7 +62,7 @@ func TestAbandonedReads(t *testing.T) {
 			base := onHostOf(t, dsn, direct)
 			// Each connection of the pool is known to work before the lock, so that none is opened because another
 			// broke.
-			fill(t, b)
+			fill(t, b.reads)
 			opened := b.Connections().Opened
 			unlock := pgserver.LockTable(t, base, "object_versions")
 			for range 2 {
@@ -118,19 +118,19 @@ func onHostOf(t *testing.T, dsn, other string) string {
 	return u.String()
 }
 
-// fill opens all connections for reads.
-func fill(t *testing.T, b *Backend) {
+// fill opens all connections of a lane.
+func fill(t *testing.T, l lane) {
 	t.Helper()
-	for _, c := range acquireAll(t, b) {
+	for _, c := range acquireAll(t, l) {
 		c.Release()
 	}
 }
 
-// acquireAll takes all connections for reads.
-func acquireAll(t *testing.T, b *Backend) (all []*pgxpool.Conn) {
+// acquireAll acquires all connections of a lane.
+func acquireAll(t *testing.T, l lane) (all []*pgxpool.Conn) {
 	t.Helper()
-	for range b.reads.pool.Config().MaxConns {
-		c, err := b.reads.pool.Acquire(t.Context())
+	for range l.pool.Config().MaxConns {
+		c, err := l.pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestSlowRead(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn, MaxConns: 6})
-	fill(t, b)
+	fill(t, b.reads)
 	wantClock(t, b, 1)
 	opened := b.Connections().Opened
 	unlock := pgserver.LockTable(t, dsn, "object_versions")
@@ -153,7 +153,7 @@ func TestSlowRead(t *testing.T) {
 	if !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("a read beyond its timeout: %v", err)
 	}
-	fill(t, b)
+	fill(t, b.reads)
 	wantClock(t, b, 1)
 	if n := b.Connections().Opened - opened; n != 0 {
 		t.Errorf("%d connections were opened anew after one slow read", n)
@@ -244,7 +244,7 @@ func TestUrgentRead(t *testing.T) {
 			if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
 				t.Error(err)
 			}
-			acquired := acquireAll(t, b)
+			acquired := acquireAll(t, b.reads)
 			read := make(chan error, 1)
 			go func() {
 				_, err := b.Size(backend.Urgent(t.Context()))
@@ -276,7 +276,7 @@ func TestUrgentRead(t *testing.T) {
 // TestUrgentReadAcquiresNoMore makes many urgent reads wait for two kinds of connections: each is released.
 func TestUrgentReadAcquiresNoMore(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
-	acquired := acquireAll(t, b)
+	acquired := acquireAll(t, b.reads)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {

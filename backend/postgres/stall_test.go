@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
@@ -126,17 +124,7 @@ func TestHeadBesideStalledConnection(t *testing.T) {
 				t.Parallel()
 				dsn := proxied(t, database(t, "default_query_exec_mode", "exec"), c.pass)
 				b := openTest(t, Config{DSN: dsn, MaxConns: minConns})
-				var open []*pgxpool.Conn
-				for range b.control.pool.Stat().MaxConns() {
-					c, err := b.control.acquire(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					open = append(open, c)
-				}
-				for _, c := range open {
-					b.control.release(c, nil)
-				}
+				fill(t, b.control)
 				c.arm()
 				ctx, cancel := context.WithTimeout(t.Context(), readTimeout-time.Second)
 				defer cancel()
@@ -169,21 +157,14 @@ func (p *forgetful) pass(c, s net.Conn) {
 func TestHeadBesideBusyLane(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, Config{DSN: database(t), MaxConns: minConns})
-	var open []*pgxpool.Conn
-	for range b.control.pool.Stat().MaxConns() {
-		c, err := b.control.acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, c)
-	}
+	open := acquireAll(t, b.control)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*headPatience)
 	defer cancel()
 	if _, err := b.Head(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a head was read: %v", err)
 	}
 	for _, c := range open {
-		b.control.release(c, nil)
+		c.Release()
 	}
 	if _, err := b.Head(t.Context()); err != nil {
 		t.Error(err)
