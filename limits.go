@@ -53,6 +53,10 @@ func (c *Config) check() error {
 			return fmt.Errorf("%w: %s is %v: it must be at least %v", ErrConfig, f.name, f.value, f.least)
 		}
 	}
+	// A negative one has a meaning of its own.
+	if name, s := setting.Name("DatastoreMaxStaleness"), c.DatastoreMaxStaleness; s > 0 && s < shortest {
+		return fmt.Errorf("%w: %s is %v: it must be at least %v", ErrConfig, name, s, shortest)
+	}
 	for _, f := range []struct {
 		name  string
 		value int64

@@ -87,6 +87,7 @@ func TestSenselessValues(t *testing.T) {
 	}{
 		{sqlstore.Config{WatchProgressInterval: 1}, "Config.WatchProgressInterval is 1ns|at least 10ms"},
 		{sqlstore.Config{WatchProgressInterval: -time.Second}, "Config.WatchProgressInterval is -1s|at least 10ms"},
+		{sqlstore.Config{DatastoreMaxStaleness: 1}, "Config.DatastoreMaxStaleness is 1ns|at least 10ms"},
 		{sqlstore.Config{KeepaliveMinTime: -1}, "Config.KeepaliveMinTime is -1ns|at least 0s"},
 		{sqlstore.Config{KeepaliveInterval: 1}, "Config.KeepaliveInterval|at least 10ms"},
 		{sqlstore.Config{KeepaliveTimeout: 1}, "Config.KeepaliveTimeout|at least 10ms"},

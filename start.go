@@ -169,8 +169,8 @@ func (s *Server) openAuth(cfg *Config) (err error) {
 	}
 	s.tokens = tokens
 	if cost := cfg.BcryptCost; cost != 0 && !authn.ValidCost(cost) {
-		s.log.Warn(setting.Name("BcryptCost")+" is out of range: using the default", "cost", cost,
-			"range", authn.CostRange(), "default", authn.DefaultCost)
+		s.log.Warn(setting.Name("BcryptCost")+" is out of range: using the default", "range", authn.CostRange(),
+			"default", authn.DefaultCost)
 	}
 	if cfg.AuditLog == "" {
 		return nil

@@ -33,8 +33,12 @@ func dsnError(dsn string, err error) error {
 		return fmt.Errorf("%w: %s: the value of %s, here or in the environment, is not valid: %s", ErrDSN, Redact(dsn),
 			name, aboutParameters)
 	}
-	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special "+
-		"in it as %%XX, and %s", ErrDSN, Redact(dsn), aboutParameters)
+	port := ""
+	if strings.Contains(err.Error(), "invalid port") {
+		port = "its port is not a number from 1 to 65535, or what is before that is not escaped: "
+	}
+	return fmt.Errorf("%w: %s: %swrite postgres://user@host:5432/database?sslmode=verify-full, escape what is special "+
+		"in it as %%XX, and %s", ErrDSN, Redact(dsn), port, aboutParameters)
 }
 
 // refusedParameter returns the parameter that pgx's error is about, "" if it is about none. The error begins with the

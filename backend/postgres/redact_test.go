@@ -90,6 +90,14 @@ func TestErrorsNameParameters(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+	for _, dsn := range []string{
+		"postgres://u:secret@h:99999/db", "postgres://u:secret@h:secret/db", "host=h port=0 password=secret",
+	} {
+		if err := CheckDSN(Config{DSN: dsn}); !errors.Is(err, ErrDSN) ||
+			!strings.Contains(err.Error(), "its port is not a number") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
 	t.Setenv("PGTARGETSESSIONATTRS", "master")
 	if err := CheckDSN(Config{DSN: "postgres://u@h/db"}); !errors.Is(err, ErrDSN) ||
 		!strings.Contains(err.Error(), "target_session_attrs") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
@@ -15,9 +16,13 @@ const (
 	applicationIDAt = 68 // offset of the application id in a database's header, 4 bytes
 )
 
-// refuseForeign returns [ErrNotSQLStore] for another program's file, before a lock file is made beside it. A file with
-// a lock file was opened before, so the usual checks, which also tell damage, are enough.
+// refuseForeign returns [ErrNotSQLStore] for a device or a pipe, which could be neither locked nor written, and for
+// another program's file, before a lock file is made beside it. A file with a lock file was opened before, so the usual
+// checks, which also tell damage, are enough.
 func refuseForeign(path string) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return fmt.Errorf("%w (it is not a regular file)", ErrNotSQLStore)
+	}
 	if _, err := os.Lstat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -119,6 +120,20 @@ func wantAlone(t *testing.T, path string) {
 	t.Helper()
 	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
 		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// Neither a device nor a pipe is opened, which could block, and no lock file is made beside it.
+func TestNotARegularFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantOpenError(t, path, ErrNotSQLStore, "not a regular file")
+	wantAlone(t, path)
+	wantOpenError(t, os.DevNull, ErrNotSQLStore, "not a regular file")
+	if _, err := os.Stat(os.DevNull + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
