@@ -70,6 +70,8 @@ type Backend struct {
 	// full is the server's last refusal of a connection because of a limit, nil if there was none.
 	full atomic.Pointer[refusedConn]
 
+	purged purgedKeys
+
 	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64
 

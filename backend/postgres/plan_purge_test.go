@@ -74,6 +74,6 @@ func (p *planned) purges() {
 		}
 		p.check("purge", false, purgeRows, first, int32(0), until, int64(n))
 		p.check("delete", false, deleteRows, revisions, ordinals)
-		p.check("delete older", false, deleteOlder, keys[:len(at)], at)
+		p.check("delete older", false, deleteOlder, keys[:len(at)], at, make([]int64, len(at)))
 	}
 }

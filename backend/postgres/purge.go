@@ -32,11 +32,14 @@ const (
 		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
 	// deleteOlder removes what a damaged row may have left behind of keys whose tombstones are removed: without the
 	// tombstone, an older version would be the newest. It removes up to olderRows rows. A join with the keys would read
-	// the whole table: LATERAL with a LIMIT leaves the planner no choice but the key index.
+	// the whole table: LATERAL with a LIMIT leaves the planner no choice but the key index. Rows that are removed for
+	// sure are not searched, see [purgedKeys]. The planner would take a plain comparison with their revision for a sign
+	// that few rows are left, and sort them.
 	deleteOlder = "DELETE FROM object_versions AS v USING (SELECT o.resource_version, o.ordinal " +
-		"FROM unnest($1::bytea[], $2::bigint[]) AS d(key, resource_version) " +
+		"FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS d(key, resource_version, removed) " +
 		"CROSS JOIN LATERAL (SELECT i.resource_version, i.ordinal FROM object_versions AS i " +
 		"WHERE i.key = d.key AND i.resource_version < d.resource_version " +
+		"AND (i.resource_version, i.ordinal) > (d.removed, 2147483647) " +
 		"ORDER BY i.resource_version DESC, i.ordinal DESC LIMIT 64) AS o LIMIT 64) AS w " +
 		"WHERE v.resource_version = w.resource_version AND v.ordinal = w.ordinal"
 	// olderRows is the limit in deleteOlder. It is not an argument: the planner must know that it is small.
@@ -121,8 +124,10 @@ func (r *removal) addTombstone(row *superseding) {
 }
 
 // delete deletes the rows. done is false if the tombstones remain for another step, because there was too much older
-// than them.
-func (r *removal) delete(ctx context.Context, tx pgx.Tx) (removed int, bytes int64, done bool, err error) {
+// than them. known are keys of which rows are removed; it adds those of the tombstones to s.
+func (r *removal) delete(
+	ctx context.Context, tx pgx.Tx, known *purgedKeys, s *purgedStep,
+) (removed int, bytes int64, done bool, err error) {
 	removed, err = r.superseded.delete(ctx, tx)
 	if err != nil || len(r.tombstones) == 0 {
 		return removed, r.superseded.bytes, true, err
@@ -133,10 +138,11 @@ func (r *removal) delete(ctx context.Context, tx pgx.Tx) (removed int, bytes int
 		last.add(t.id, t.size)
 		keys[i] = t.key
 	}
-	tag, err := tx.Exec(ctx, deleteOlder, keys, last.revisions)
+	tag, err := tx.Exec(ctx, deleteOlder, keys, last.revisions, known.below(s.before, keys))
 	if err != nil || tag.RowsAffected() >= olderRows {
 		return removed, r.superseded.bytes, false, err
 	}
+	s.keys, s.revisions = keys, last.revisions
 	n, err := last.delete(ctx, tx)
 	return removed + n, r.superseded.bytes + last.bytes, true, err
 }
@@ -150,26 +156,31 @@ func (r *removal) delete(ctx context.Context, tx pgx.Tx) (removed int, bytes int
 // remains at C is what a watch from C shows. A row that does not match its checksum removes only older versions of its
 // key, as it may not be a tombstone.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
+	var step purgedStep
 	err = b.reads.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
-		res, err = purge(ctx, tx, max(limit, 1), until)
+		res, step, err = b.purge(ctx, tx, max(limit, 1), until)
 		return err
 	})
 	if err != nil {
 		return backend.PurgeResult{}, err
 	}
+	b.purged.add(step)
 	return res, nil
 }
 
-func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.PurgeResult, err error) {
+func (b *Backend) purge(
+	ctx context.Context, tx pgx.Tx, limit int, until int64,
+) (res backend.PurgeResult, step purgedStep, err error) {
 	p, err := acquirePurge(ctx, tx)
 	if err != nil {
-		return res, err
+		return res, step, err
 	}
+	step.before, step.after = p, p
 	began := time.Now()
 	compacted, pinned := int64(0), until
 	for _, sql := range []string{commitLazily, expirePins} {
 		if _, err := tx.Exec(ctx, sql); err != nil {
-			return res, err
+			return res, step, err
 		}
 	}
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {
@@ -179,19 +190,18 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 		return nil
 	}, readTarget, nil)
 	if err != nil {
-		return res, err
+		return res, step, err
 	}
-	before := p
 	p.advance(min(compacted, pinned))
-	if pinned < compacted && p == before && p.next.ModRevision > p.target {
-		return res, nil
+	if pinned < compacted && p == step.before && p.next.ModRevision > p.target {
+		return res, step, nil
 	}
 	from := p.next
 	var rows []superseding
 	err = scan(ctx, tx.Conn(), func(s *scanner) error { rows = append(rows, supersedingRow(s)); return nil },
 		purgeRows, []any{p.next.ModRevision, p.next.Ordinal, p.target, int64(limit)})
 	if err != nil {
-		return res, err
+		return res, step, err
 	}
 	res.Examined = len(rows)
 	var r removal
@@ -199,9 +209,9 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	if res.Done {
 		p.next = backend.RowID{ModRevision: p.target + 1}
 	}
-	removed, bytes, done, err := r.delete(ctx, tx)
+	removed, bytes, done, err := r.delete(ctx, tx, &b.purged, &step)
 	if err != nil {
-		return res, err
+		return res, step, err
 	}
 	if !done { // the same rows are examined again
 		p.next, res.Done = from, false
@@ -210,17 +220,18 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	res.Through = min(max(0, p.next.ModRevision-1), p.target)
 	res.Near = res.Through
 	res.Done = res.Done && p.target >= compacted
-	if p != before || res.Removed > 0 {
+	step.after = p
+	if p != step.before || res.Removed > 0 {
 		tag, err := tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, bytes)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = errNoPurge
 		}
 		if err != nil {
-			return res, err
+			return res, step, err
 		}
 	}
 	res.Duration = time.Since(began)
-	return res, nil
+	return res, step, nil
 }
 
 // acquirePurge keeps others from removing rows and from creating pins until the transaction ends.
