@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/auth"
@@ -221,6 +222,8 @@ func (e *evaluator) delete(d *DeleteRequest) (*DeleteResult, error) {
 			return nil, err
 		}
 	}
+	e.undo = slices.Grow(e.undo, len(items))
+	e.rows, e.prevs = slices.Grow(e.rows, len(items)), slices.Grow(e.prevs, len(items))
 	for _, it := range items {
 		e.write(Row{Key: it.Key, Deleted: true}, it)
 	}
