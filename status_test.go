@@ -12,11 +12,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
@@ -468,6 +470,7 @@ func TestStatusFollowsPostgres(t *testing.T) {
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	wait := putting(t, s)
 	eventually(t, "the database has gone", func() error {
 		return holds(sqlstore.Status{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable",
 			"DatabaseUnavailable True NoHeartbeat",
@@ -480,16 +483,44 @@ func TestStatusFollowsPostgres(t *testing.T) {
 		"[-]DatabaseUnavailable True NoHeartbeat"); err != nil {
 		t.Error(err)
 	}
+	wait()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the database is back", func() error {
+		if c := find(s.Conditions(), "DatabaseUnavailable"); c != nil && c.Reason == "WritesFail" {
+			t.Errorf("writes failed during the outage: %+v", *c)
+		}
 		return holds(s.Status(t.Context()), "Ready True Ready", "no DatabaseUnavailable", "no WatchLagging")
 	})
 	if err := os.Remove(cfg.DatastorePasswordFile); err != nil {
 		t.Fatal(err)
 	}
 	wantConditions(t, s, "ResolvedRefs False PasswordFileUnreadable")
+}
+
+// putting puts without end, whatever the answers are. The function that it returns ends that.
+func putting(t *testing.T, s *sqlstore.Server) (end func()) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var puts sync.WaitGroup
+	puts.Go(func() {
+		for ctx.Err() == nil {
+			one, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			_, _ = c.Put(one, "k", "v")
+			<-one.Done()
+			cancel()
+		}
+	})
+	return func() {
+		cancel()
+		puts.Wait()
+		_ = c.Close()
+	}
 }
 
 // A replica that cannot read what others commit reports it, and after a while reports that it serves no reads, although

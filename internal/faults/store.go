@@ -128,13 +128,13 @@ func sharedWriting(gone <-chan struct{}, failing bool, f *store.WriteFault) *con
 		}
 	default:
 	}
-	if !failing || f.At.Sub(f.Since) < failingTime {
+	if !failing || f.Lasted() < failingTime {
 		return nil
 	}
 	return &conditions.Fault{
 		Reason: reasonWritesFail,
 		Message: fmt.Sprintf("the database accepts heartbeats, but no writes: all in the last %d s have failed: %v; "+
-			"check its log and the rights of sqlstore's user", int(f.At.Sub(f.Since).Seconds()), f.Err),
+			"check its log and the rights of sqlstore's user", int(f.Lasted().Seconds()), f.Err),
 	}
 }
 

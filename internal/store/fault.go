@@ -11,9 +11,13 @@ import (
 // did not answer.
 type WriteFault struct {
 	At    time.Time
-	Since time.Time // of the first such batch after the last one that was committed
+	Since time.Time // of the first of a series of such batches, without one that was committed; zero once it has ended
 	Err   error
 }
+
+// faultPause ends a series of batches that fail: if no other was tried for so long, the next one may have failed for
+// another reason.
+const faultPause = 30 * time.Second
 
 // Writing describes the state of the write path.
 type Writing struct {
@@ -53,6 +57,14 @@ func (s *Store) Refused() error {
 	return s.refusing.Refused()
 }
 
+// Lasted returns for how long all batches have failed, 0 if the database was out of reach and is no longer.
+func (f *WriteFault) Lasted() time.Duration {
+	if f.Since.IsZero() {
+		return 0
+	}
+	return f.At.Sub(f.Since)
+}
+
 // NoSpace reports whether the disk was full.
 func (f *WriteFault) NoSpace() bool { return errors.Is(f.Err, backend.ErrNoSpace) }
 
@@ -67,12 +79,27 @@ func (s *Store) noteFault(err error) {
 		errors.Is(err, backend.ErrConflict):
 	case isCorruptRow(err): // the alarm reports it
 	default:
-		now := time.Now()
+		s.lastFault.Store(s.addFault(err))
+	}
+}
+
+// addFault adds a batch to a series, and returns it.
+func (s *Store) addFault(err error) *WriteFault {
+	for {
+		before, now := s.fault.Load(), time.Now()
 		f := &WriteFault{At: now, Since: now, Err: err}
-		if before := s.fault.Load(); before != nil {
+		if before != nil && !before.Since.IsZero() && now.Sub(before.At) < faultPause {
 			f.Since = before.Since
 		}
-		s.fault.Store(f)
-		s.lastFault.Store(f)
+		if s.fault.CompareAndSwap(before, f) {
+			return f
+		}
+	}
+}
+
+// endFaults ends a series of batches that fail, now that the database is in reach again: it explains the ones before.
+func (s *Store) endFaults() {
+	for f := s.fault.Load(); f != nil && !s.fault.CompareAndSwap(f, &WriteFault{At: f.At, Err: f.Err}); {
+		f = s.fault.Load()
 	}
 }

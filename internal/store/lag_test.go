@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -63,4 +64,32 @@ func TestWritingIsReported(t *testing.T) {
 	if w := s.Writing(); w != (Writing{}) {
 		t.Errorf("after a successful write: %+v", w)
 	}
+}
+
+// A series of batches that fail ends with one that is committed, with the end of an outage, and with a pause.
+func TestSeriesOfFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Store
+		since := func() time.Duration {
+			s.noteFault(backend.ErrUnavailable)
+			return s.Writing().Fault.Lasted()
+		}
+		for _, c := range []struct {
+			name string
+			do   func()
+			want time.Duration
+		}{
+			{"first", func() {}, 0},
+			{"second", func() { time.Sleep(7 * time.Second) }, 7 * time.Second},
+			{"after a commit", func() { s.noteFault(nil) }, 0},
+			{"after a pause", func() { time.Sleep(faultPause) }, 0},
+			{"after an outage", func() { time.Sleep(7 * time.Second); s.endFaults(); time.Sleep(7 * time.Second) }, 0},
+			{"a second later", func() { time.Sleep(time.Second) }, time.Second},
+		} {
+			c.do()
+			if got := since(); got != c.want {
+				t.Errorf("%s: the batches have failed for %v, want %v", c.name, got, c.want)
+			}
+		}
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -81,7 +80,7 @@ func (r *replica) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) er
 		return fmt.Errorf("%w: confirm what was read: %v", ErrUnavailable, err)
 	}
 	r.confirmed.Add(1)
-	r.contact.made(time.Now())
+	r.reached()
 	r.reachBelow(ctx, e)
 	return nil
 }
@@ -102,7 +101,7 @@ func (r *replica) departs(base int64) (arrives func()) {
 // already.
 func (r *replica) publish(ctx context.Context, e *evaluator) {
 	fx := &e.effects
-	r.contact.made(time.Now())
+	r.reached()
 	r.hint(fx.Revision, fx.Compacted)
 	r.reachBelow(ctx, e)
 	r.s.alarms.apply(fx)

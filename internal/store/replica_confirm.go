@@ -43,7 +43,7 @@ func (r *replica) confirmNow() (backend.Head, error) {
 	switch {
 	case err == nil:
 		r.confirmed.Add(1)
-		r.contact.made(time.Now())
+		r.reached()
 	case r.s.ctx.Err() != nil:
 		err = ErrClosed
 	}

@@ -58,6 +58,13 @@ func (c *contact) made(now time.Time) {
 	}
 }
 
+// silence returns how long ago the database last accepted a write.
+func (c *contact) silence(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.last)
+}
+
 // check checks whether the database is out of reach, and reports whether it has just become so.
 func (c *contact) check(now time.Time) bool {
 	c.mu.Lock()
@@ -91,7 +98,7 @@ func (r *replica) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.contact.made(time.Now())
+	r.reached()
 	if m.Leader == self.ID && led != self.ID {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
@@ -100,6 +107,15 @@ func (r *replica) beat(ctx context.Context) error {
 			"and the list of members tell them apart", "name", self.Name, "urls", other.ClientURLs)
 	}
 	return nil
+}
+
+// reached takes note that the database has accepted a write of this replica.
+func (r *replica) reached() {
+	now := time.Now()
+	if r.contact.silence(now) >= contactTimeout {
+		r.s.endFaults()
+	}
+	r.contact.made(now)
 }
 
 // learn records the result of a heartbeat, and returns the previous leader.
