@@ -46,22 +46,21 @@ type keepAlives struct {
 
 // keepAlive is a request, or the end of the stream.
 type keepAlive struct {
-	resp *pb.LeaseKeepAliveResponse // the answer, as far as it is known; nil at the end
-	err  error                      // with which the stream ends
+	id    int64
+	ended bool
+	err   error // with which the stream ends
 }
 
 // receive receives the requests until the stream ends.
 func (k *keepAlives) receive() {
 	for {
 		r, err := k.stream.Recv()
-		next := keepAlive{err: err}
+		next := keepAlive{ended: err != nil, err: err}
 		switch {
 		case errors.Is(err, io.EOF):
 			next.err = nil
 		case err == nil:
-			// The header comes first: a client that sees a renewal at a revision may rely on the lease at that
-			// revision.
-			next.resp = &pb.LeaseKeepAliveResponse{Header: k.s.header(), ID: r.ID}
+			next.id = r.ID
 		}
 		select {
 		case k.received <- next:
@@ -71,7 +70,7 @@ func (k *keepAlives) receive() {
 		if k.answering.CompareAndSwap(false, true) {
 			go k.answer()
 		}
-		if next.resp == nil {
+		if next.ended {
 			return
 		}
 	}
@@ -80,9 +79,9 @@ func (k *keepAlives) receive() {
 // answer answers what was received until nothing is left, or ends the stream.
 func (k *keepAlives) answer() {
 	for {
-		group, ended, err := k.next()
-		if len(group) > 0 {
-			if err := k.renew(group); err != nil {
+		ids, ended, err := k.next()
+		if len(ids) > 0 {
+			if err := k.renew(ids); err != nil {
 				k.end <- err
 				return
 			}
@@ -91,7 +90,7 @@ func (k *keepAlives) answer() {
 			k.end <- err
 			return
 		}
-		if len(group) == 0 {
+		if len(ids) == 0 {
 			k.answering.Store(false)
 			if len(k.received) == 0 || !k.answering.CompareAndSwap(false, true) {
 				return
@@ -101,45 +100,44 @@ func (k *keepAlives) answer() {
 }
 
 // next returns the requests that were received so far, and whether, and with which error, the stream ends after them.
-func (k *keepAlives) next() (group []*pb.LeaseKeepAliveResponse, ended bool, err error) {
-	for len(group) < keepAlivesAtOnce {
+func (k *keepAlives) next() (ids []int64, ended bool, err error) {
+	for len(ids) < keepAlivesAtOnce {
 		select {
 		case next := <-k.received:
-			if next.resp == nil {
-				return group, true, next.err
+			if next.ended {
+				return ids, true, next.err
 			}
-			group = append(group, next.resp)
+			ids = append(ids, next.id)
 		default:
-			return group, false, nil
+			return ids, false, nil
 		}
 	}
-	return group, false, nil
+	return ids, false, nil
 }
 
 // renew renews leases and sends the answers.
-func (k *keepAlives) renew(group []*pb.LeaseKeepAliveResponse) error {
+func (k *keepAlives) renew(ids []int64) error {
 	ctx, err := k.s.callers.identify(k.ctx) // the token may have ended since the last request
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, len(group))
-	for i, resp := range group {
-		ids[i] = resp.ID
-	}
-	for i, renewal := range k.s.engine.LeaseRenewAll(ctx, ids) {
-		resp, err := group[i], renewal.Err
-		if resp.TTL = renewal.TTL; errors.Is(err, store.ErrLeaseNotFound) {
-			resp.TTL, err = 0, nil
+	failed := false
+	return k.s.engine.LeaseRenewAll(ctx, ids, func(i int, r store.Renewal) error {
+		err := r.Err
+		if errors.Is(err, store.ErrLeaseNotFound) {
+			r.TTL, err = 0, nil
 		}
-		k.s.renewed(ctx, resp.ID, err)
-		if err != nil {
-			return statusError(ctx, err)
+		k.s.renewed(ctx, ids[i], err)
+		switch {
+		case failed: // it is not answered
+		case err != nil:
+			err = statusError(ctx, err)
+		default:
+			err = k.stream.Send(&pb.LeaseKeepAliveResponse{Header: k.s.id.header(r.Revision), ID: ids[i], TTL: r.TTL})
 		}
-		if err := k.stream.Send(resp); err != nil {
-			return err
-		}
-	}
-	return nil
+		failed = failed || err != nil
+		return err
+	})
 }
 
 // renewed writes a keep-alive to the audit log.

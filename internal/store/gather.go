@@ -69,6 +69,31 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K, weight int) (value V, e
 	}
 }
 
+// getAll is get for several keys, for which one statement suffices if they are no more than the limit. Callers have no
+// weight. Errors: those of get, of any key.
+func (g *gatherer[K, V]) getAll(ctx context.Context, keys []K) ([]V, error) {
+	all, err := g.enqueueAll(keys)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]V, len(keys))
+	for i, k := range all {
+		select {
+		case <-k.group.done:
+			if k.group.err != nil {
+				return nil, k.group.err
+			}
+			values[i] = k.value
+		case <-ctx.Done():
+			for _, k := range all[i:] {
+				g.abandon(k, 0)
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return values, nil
+}
+
 // statement is a statement in progress, which the next one overtakes when it takes too long.
 type statement[K comparable, V any] struct {
 	g         *gatherer[K, V]
@@ -157,11 +182,39 @@ func (g *gatherer[K, V]) proceed() {
 func (g *gatherer[K, V]) enqueue(key K, weight int) (*gathered[K, V], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.work(); err != nil {
+		return nil, err
+	}
+	return g.join(key, weight), nil
+}
+
+// enqueueAll is enqueue for several keys. No statement starts before the last one is in the queue.
+func (g *gatherer[K, V]) enqueueAll(keys []K) ([]*gathered[K, V], error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.work(); err != nil {
+		return nil, err
+	}
+	all := make([]*gathered[K, V], len(keys))
+	for i, key := range keys {
+		all[i] = g.join(key, 0)
+	}
+	return all, nil
+}
+
+// work starts the statements for the queue unless they run. Callers hold mu, and add to the queue before they release
+// it. Errors: [ErrClosed].
+func (g *gatherer[K, V]) work() error {
 	if !g.busy {
 		if g.busy = g.background.start(g.run); !g.busy {
-			return nil, ErrClosed
+			return ErrClosed
 		}
 	}
+	return nil
+}
+
+// join adds a caller to a group. Callers hold mu.
+func (g *gatherer[K, V]) join(key K, weight int) *gathered[K, V] {
 	k := g.queued[key]
 	if k == nil || !k.group.accepts(0, weight, g.limit) {
 		if n := len(g.queue); n == 0 || !g.queue[n-1].accepts(1, weight, g.limit) {
@@ -177,7 +230,7 @@ func (g *gatherer[K, V]) enqueue(key K, weight int) (*gathered[K, V], error) {
 	}
 	k.group.weight += weight
 	k.callers++
-	return k, nil
+	return k
 }
 
 // accepts reports whether a caller may join who adds so many keys.

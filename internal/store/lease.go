@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -33,6 +32,8 @@ type leaseKeeper interface {
 	revoked(ids []int64)
 	// renew gives a lease its full TTL again and returns the TTL. Errors: [ErrLeaseNotFound].
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
+	// renewAll renews leases as [Store.LeaseRenewAll] does.
+	renewAll(ctx context.Context, ids []int64, answer func(i int, r Renewal) error) error
 	// state describes a lease. Errors: [ErrLeaseNotFound].
 	state(ctx context.Context, id int64) (*Lease, error)
 	// some returns those of the leases that exist.
@@ -81,32 +82,22 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 		return 0, err
 	}
 	ttl, err := s.lessor.renew(ctx, id)
-	return int64(ttl / time.Second), err
+	return seconds(ttl), err
 }
 
 // Renewal is the result of a [Store.LeaseRenew].
 type Renewal struct {
-	TTL int64 // in seconds
-	Err error
+	// Revision is the store's before the renewal: a client that sees one at a revision may rely on the lease there.
+	Revision int64
+	TTL      int64 // in seconds
+	Err      error
 }
 
-// LeaseRenewAll is LeaseRenew for several leases, at the same time if renewals wait for a database. It returns their
-// results in the order of the ids.
-func (s *Store) LeaseRenewAll(ctx context.Context, ids []int64) []Renewal {
-	out := make([]Renewal, len(ids))
-	renew := func(i int) { out[i].TTL, out[i].Err = s.LeaseRenew(ctx, ids[i]) }
-	if _, local := s.lessor.(*lessor); local || len(ids) == 1 {
-		for i := range ids {
-			renew(i)
-		}
-		return out
-	}
-	var all sync.WaitGroup
-	for i := range ids {
-		all.Go(func() { renew(i) })
-	}
-	all.Wait()
-	return out
+// LeaseRenewAll is LeaseRenew for several leases. It calls answer with the result of each, in their order, as soon as
+// it is known. A renewal that has had to wait for those before it is repeated. After answer has returned an error,
+// LeaseRenewAll calls it only for the leases that are renewed by then, and returns the first error.
+func (s *Store) LeaseRenewAll(ctx context.Context, ids []int64, answer func(i int, r Renewal) error) error {
+	return s.lessor.renewAll(ctx, ids, answer)
 }
 
 // LeaseTimeToLive describes a lease and, if keys is set, returns its keys in order, at the revision in the description.

@@ -296,6 +296,17 @@ func (l *lessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	}
 }
 
+func (l *lessor) renewAll(ctx context.Context, ids []int64, answer func(i int, r Renewal) error) error {
+	for i, id := range ids {
+		r := Renewal{Revision: l.s.Revision()}
+		r.TTL, r.Err = l.s.LeaseRenew(ctx, id)
+		if err := answer(i, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // renewOnce returns the ending to wait for if the lease has ended.
 func (l *lessor) renewOnce(id int64) (time.Duration, *ending, error) {
 	l.mu.Lock()

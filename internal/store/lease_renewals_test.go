@@ -6,9 +6,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // renewing blocks each statement that renews leases until the test decides its outcome.
@@ -173,4 +176,88 @@ func TestLookupsTogether(t *testing.T) {
 	}
 	b.proceed <- 0
 	all.Wait()
+}
+
+// slowState reads the state of a lease that does not exist for five seconds.
+type slowState struct{ backend.Shared }
+
+const slowLease = 666
+
+func (b *slowState) LeaseStates(ctx context.Context, ids []int64) ([]backend.LeaseState, backend.Origin, error) {
+	if slices.Contains(ids, slowLease) {
+		time.Sleep(5 * time.Second)
+	}
+	return b.Shared.LeaseStates(ctx, ids)
+}
+
+// The answer to a renewal does not wait for those after it. One that has waited for those before it is renewed again.
+// Virtual time shows how much of its TTL a lease has left at its answer.
+func TestRenewalsBesideASlowOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := simdb.New(1, nil).Open()
+		s := openStore(t, &slowState{shared}, Config{})
+		for _, id := range []int64{1, 2, 3} {
+			if _, err := s.LeaseGrant(t.Context(), id, 60); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		ids, next, began := []int64{1, 2, slowLease, 3}, 0, time.Now()
+		err := s.LeaseRenewAll(t.Context(), ids, func(i int, r Renewal) error {
+			if i != next {
+				t.Errorf("answer %d, want %d", i, next)
+			}
+			next++
+			if ids[i] == slowLease {
+				if !errors.Is(r.Err, ErrLeaseNotFound) {
+					t.Errorf("a lease that does not exist: %+v", r)
+				}
+				return nil
+			}
+			states, _, err := shared.LeaseStates(t.Context(), ids[i:i+1])
+			if err != nil || r.Err != nil || r.TTL != 60 || states[0].Remaining < 59*time.Second {
+				t.Errorf("lease %d: %+v, %+v, %v", ids[i], r, states, err)
+			}
+			if after := time.Since(began); i < 2 && after > time.Second {
+				t.Errorf("lease %d: answer after %v", ids[i], after)
+			}
+			return nil
+		})
+		if err != nil || next != len(ids) {
+			t.Errorf("%d answers, %v", next, err)
+		}
+		failure, got := errors.New("the client has gone"), []int64(nil)
+		err = s.LeaseRenewAll(t.Context(), ids, func(i int, _ Renewal) error {
+			got = append(got, ids[i])
+			return failure
+		})
+		if !errors.Is(err, failure) || !slices.Equal(got, []int64{1, 2, 3}) {
+			t.Errorf("after a failure: renewals of %v, %v; want those that were known", got, err)
+		}
+	})
+}
+
+// A renewal that is repeated needs the right to it again.
+func TestRepeatedRenewalNeedsTheRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := simdb.New(1, nil).Open()
+		s := openStore(t, &slowState{shared}, Config{})
+		if _, err := s.LeaseGrant(t.Context(), 1, 60); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Put(t.Context(), &PutRequest{Key: []byte("w/1"), Lease: 1}); err != nil {
+			t.Fatal(err)
+		}
+		enable(t, s)
+		time.AfterFunc(time.Second, func() { change(t, s, auth.RevokeRole{User: "u", Role: "r"}) })
+		var errs []error
+		err := s.LeaseRenewAll(byUser(t, "u"), []int64{1, slowLease, 1}, func(_ int, r Renewal) error {
+			errs = append(errs, r.Err)
+			return nil
+		})
+		if err != nil || len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], ErrLeaseNotFound) ||
+			!errors.Is(errs[2], auth.ErrPermissionDenied) {
+			t.Errorf("renewals: %v, %v", errs, err)
+		}
+	})
 }
