@@ -15,8 +15,9 @@ const (
 	// olderStatement is how many rows a statement costs besides those that it reads, and about what it costs to load
 	// as many changes.
 	olderStatement = 20
-	// olderChunk is how many changes one statement loads, and olderBytes bounds their keys.
-	olderChunk = 512
+	// olderChunk is how many changes one statement loads, and olderBytes bounds their keys. Each statement waits for a
+	// connection behind the slow reads that the load is to replace, so they are few.
+	olderChunk = 8192
 	olderBytes = 1 << 20
 	// olderRetry is how long the store waits after a failure before it loads changes again.
 	olderRetry = 10 * time.Second

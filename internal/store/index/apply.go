@@ -82,11 +82,7 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.move(rev, compacted, bytes)
 	x.undo.append(&undo, began)
 	x.mu.Unlock()
-	for more := true; more; {
-		x.mu.Lock()
-		more = x.undo.trim(x.compacted, applyAtOnce)
-		x.mu.Unlock()
-	}
+	x.trimUndo()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()
 	x.applying = false
@@ -94,6 +90,15 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	for more := true; more; {
 		x.mu.Lock()
 		more = x.cache.evict(x, applyAtOnce)
+		x.mu.Unlock()
+	}
+}
+
+// trimUndo trims the undo log, a part at a time.
+func (x *Index) trimUndo() {
+	for more := true; more; {
+		x.mu.Lock()
+		more = x.undo.trim(x.compacted, applyAtOnce)
 		x.mu.Unlock()
 	}
 }

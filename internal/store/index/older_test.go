@@ -294,6 +294,44 @@ func TestOldReadSkipsNewKeys(t *testing.T) {
 	}
 }
 
+// Values give way to rows, so that the log reaches far back, but not all of them.
+func TestUndoLogPrefersRows(t *testing.T) {
+	h := newHistory(loaded(0), 3, 200)
+	for range 300 {
+		h.batch(100, 400)
+		h.at, h.changes = h.at[:0], h.changes[:0]
+	}
+	u := &h.x.undo
+	rows, most := u.rows()
+	if rows > most || rows < most*3/4 || u.values < undoMin/undoLeastValues/2 || u.bytes > undoMin {
+		t.Errorf("the log has %d bytes of rows, at most %d, and %d of values", rows, most, u.values)
+	}
+}
+
+// A commit drops few values at a time, even if loaded rows or a smaller bound leave many.
+func TestUndoLogDropsValuesInParts(t *testing.T) {
+	l := newUndoLog(0, undoPart<<26)
+	for rev := int64(1); rev <= 30_000; rev++ {
+		r := backend.Row{Key: fmt.Appendf(nil, "k%d", rev), ModRevision: rev, PrevRevision: 1}
+		l.add(&r, NewItem(backend.Row{Key: r.Key, ModRevision: 1, Value: make([]byte, 1000)}))
+	}
+	l.commit(0)
+	l.max /= 2
+	for parts := 1; ; parts++ {
+		before := l.values
+		l.commit(0)
+		switch dropped := (before - l.values) / 1000; {
+		case dropped > 2*applyAtOnce:
+			t.Fatalf("a commit dropped %d values", dropped)
+		case dropped > 0:
+			continue
+		case parts < 3 || l.values > l.mostValues():
+			t.Errorf("after %d commits, the log has %d bytes of values", parts, l.values)
+		}
+		return
+	}
+}
+
 // Large values do not make the log hold many almost empty blocks.
 func TestUndoLogOfLargeValues(t *testing.T) {
 	h := newHistory(loaded(0), 5, 3)

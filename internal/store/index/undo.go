@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math"
 	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -9,11 +8,13 @@ import (
 
 const (
 	// undoPart is the part of the value cache's size that the undo log may have besides it.
-	undoPart = 8
+	undoPart = 4
 	// undoMin is the least that it may have, in bytes.
 	undoMin = 1 << 20
-	// undoValues is the part of it for values.
-	undoValues = 2
+	// undoValues is the part of it that values may have. They give way to rows, which reach further back, except for
+	// the part undoLeastValues.
+	undoValues      = 2
+	undoLeastValues = 8
 	// undoLargest is the largest value that it has, in bytes. Larger ones take much memory, and a read of them spends
 	// little of its time on the statement.
 	undoLargest = 64 << 10
@@ -123,7 +124,7 @@ func (l *undoLog) commit(compacted int64) {
 	if l.full() {
 		l.seal()
 	}
-	l.trim(compacted, math.MaxInt)
+	l.trim(compacted, 2*applyAtOnce) // more than a batch adds; see also [Index.trimUndo]
 }
 
 // append adds the log of a batch, which began at revision rev, where l ends. The caller must trim l.
@@ -151,20 +152,31 @@ func (l *undoLog) prepend(older *undoLog) {
 	l.bare += len(older.blocks)
 }
 
+// rows returns the bytes of the log without values, and how many it may have.
+func (l *undoLog) rows() (bytes, most int64) {
+	return l.bytes - l.values, l.max - l.max/undoLeastValues
+}
+
+// mostValues returns how many bytes of values the log may have.
+func (l *undoLog) mostValues() int64 {
+	rows, _ := l.rows()
+	return max(0, min(l.max/undoValues, l.max-rows))
+}
+
 // trim drops the oldest blocks and values if the log is too large, and the blocks whose revisions are compacted. It
 // drops up to a number of values, and reports whether there are more to drop.
 func (l *undoLog) trim(compacted int64, values int) (more bool) {
-	for len(l.blocks) > 0 && (l.bytes-l.values > l.max || l.blocks[0].last() <= compacted) {
+	for len(l.blocks) > 0 {
+		if rows, most := l.rows(); rows <= most && l.blocks[0].last() > compacted {
+			break
+		}
 		l.drop()
 	}
-	for ; l.values > l.max/undoValues; values-- {
+	for ; l.values > l.mostValues(); values-- {
 		if values == 0 {
 			return true
 		}
 		l.strip()
-	}
-	for len(l.blocks) > 0 && l.bytes > l.max {
-		l.drop()
 	}
 	return false
 }

@@ -41,9 +41,10 @@ func (x *Index) NewUndoLoad(rev int64) *UndoLoad {
 	return l
 }
 
-// free returns how many bytes the log can take without dropping any, once it is trimmed.
+// free returns how many bytes of rows the log can take without dropping any.
 func (l *undoLog) free() int64 {
-	return l.max - l.max/undoBlocks - (l.bytes - l.values + min(l.values, l.max/undoValues))
+	rows, most := l.rows()
+	return most - l.max/undoBlocks - rows
 }
 
 // Epoch returns the epoch of which the changes must be.
@@ -77,19 +78,26 @@ func (l *UndoLoad) Add(changes []backend.Change) (ok, excessive bool) {
 // Prepend adds to the undo log what l has collected. It does not if the log begins elsewhere by now, or has not the
 // space.
 func (x *Index) Prepend(l *UndoLoad) {
+	if x.prepend(l) {
+		x.trimUndo() // values give way to the rows
+	}
+}
+
+func (x *Index) prepend(l *UndoLoad) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	u := &x.undo
 	if x.generation != l.from.Generation || u.start != l.Until || l.After < x.compacted || l.log.bytes > u.free() {
-		return
+		return false
 	}
 	u.prepend(&l.log)
+	return true
 }
 
 // setValue gives a row of the log its value if there is space for it.
 func (l *undoLog) setValue(it *Item) {
 	value := int64(len(it.Value))
-	if value > undoLargest || value > l.max/undoValues-l.values || value > l.free() {
+	if value > undoLargest || value > l.mostValues()-l.values {
 		return
 	}
 	u := l.superseding(it)
