@@ -32,9 +32,9 @@ const (
 		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
 	// deleteOlder removes what a damaged row may have left behind of keys whose tombstones are removed: without the
 	// tombstone, an older version would be the newest. It removes up to olderRows rows. A join with the keys would read
-	// the whole table: LATERAL with a LIMIT leaves the planner no choice but the key index. Rows that are removed for
-	// sure are not searched, see [purgedKeys]. The planner would take a plain comparison with their revision for a sign
-	// that few rows are left, and sort them.
+	// the whole table: LATERAL with a LIMIT leaves the planner no choice but the key index. It does not search below
+	// rows that are known to be removed, see [purgedKeys]. The comparison is one of pairs: with a plain one, the
+	// planner expects few rows, and sorts them.
 	deleteOlder = "DELETE FROM object_versions AS v USING (SELECT o.resource_version, o.ordinal " +
 		"FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS d(key, resource_version, removed) " +
 		"CROSS JOIN LATERAL (SELECT i.resource_version, i.ordinal FROM object_versions AS i " +

@@ -2,7 +2,7 @@ package postgres
 
 import "sync"
 
-// purgedKeysMost is about how many keys purgedKeys remembers at most, twice.
+// purgedKeysMost is how many keys fill one of the two maps of purgedKeys.
 const purgedKeysMost = 4096
 
 // purgedKeys remembers up to which revisions this process has removed all rows of keys. While somebody holds an old

@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// What is known of keys is forgotten when the progress in the database is not that of the last step, and the keys that
-// were not purged for long are.
+// The keys are forgotten if the progress in the database is not that of the last step. If there are many, those go that
+// have not been purged for the longest time.
 func TestPurgedKeys(t *testing.T) {
 	at := func(next int64) purgeProgress { return purgeProgress{100, backend.RowID{ModRevision: next}} }
 	a, b := []byte("a"), []byte("b")

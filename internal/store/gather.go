@@ -69,8 +69,8 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K, weight int) (value V, e
 	}
 }
 
-// getAll is get for several keys, for which one statement suffices if they are no more than the limit. Callers have no
-// weight. Errors: those of get, of any key.
+// getAll returns the answers to several keys. One statement gives them all, unless the keys exceed the limit. Callers
+// have no weight. Errors: ctx's, [ErrClosed], those of a statement.
 func (g *gatherer[K, V]) getAll(ctx context.Context, keys []K) ([]V, error) {
 	all, err := g.enqueueAll(keys)
 	if err != nil {
