@@ -25,6 +25,9 @@ type Backend struct {
 	// control is for statements that keep this process in service: the writer's, heartbeats, the clock, leases. reads
 	// is for all others.
 	control, reads lane
+	// long holds a token for each read that may take long, and maintenance one for such a read of the store's own; with
+	// few connections they are the same. They leave one of reads' connections to others, if it has more than one.
+	long, maintenance chan struct{}
 
 	settings backend.Settings
 	features features

@@ -29,6 +29,9 @@ const defaultMaxConns = 16
 // minConns is one connection each for the writer, the listener, the other control statements and reads.
 const minConns = 4
 
+// fewReads is the number of connections for reads up to which none is reserved for those of the store's own.
+const fewReads = 3
+
 // maxControlConns is one connection each for the writer, heartbeats, reads of the clock, leases and hints.
 const maxControlConns = 5
 
@@ -132,6 +135,11 @@ func (b *Backend) openLanes() (err error) {
 	}
 	if b.reads, err = newLane(b, reads); err != nil {
 		b.control.pool.Close()
+	}
+	b.long = make(chan struct{}, max(1, reads.MaxConns-1))
+	b.maintenance = b.long
+	if reads.MaxConns > fewReads {
+		b.long, b.maintenance = make(chan struct{}, reads.MaxConns-2), make(chan struct{}, 1)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (backend.D
 	r := digestReader{q: q, values: values}
 	r.d.Rows = q.Into[:0]
 	sql, args := underPin(q.Pin, sql, []any{q.After, orAll(q.Until), int64(max(q.Limit, 1))})
-	if err := b.reads.query(ctx, "read digests", r.reset, r.scan, sql, args...); err != nil {
+	if err := b.laneForMany(ctx).query(ctx, "read digests", r.reset, r.scan, sql, args...); err != nil {
 		return backend.Digests{}, err
 	}
 	r.sort()

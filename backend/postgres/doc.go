@@ -28,11 +28,11 @@
 // # Connections
 //
 // There are two pools. Reads have a separate one, so that the writer, heartbeats, reads of the clock and renewals of
-// leases never wait for a connection because of them. When the context of a statement ends, or its timeout of 8 s
-// expires, the process asks the server to cancel it, and reuses the connection. It closes the connection if the server
-// does not answer the request, or if the request came too late and might hit the next statement. If the process can no
-// longer ask, statement_timeout (10 s) ends a statement, and client_connection_check_interval (2 s, from Postgres 14
-// on) ends one whose client is gone.
+// leases never wait for a connection because of them. Reads that may take long leave a connection to other reads. When
+// the context of a statement ends, or its timeout of 8 s expires, the process asks the server to cancel it, and reuses
+// the connection. It closes the connection if the server does not answer the request, or if the request came too late
+// and might hit the next statement. If the process can no longer ask, statement_timeout (10 s) ends a statement, and
+// client_connection_check_interval (2 s, from Postgres 14 on) ends one whose client is gone.
 //
 // # Reads
 //

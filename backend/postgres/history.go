@@ -28,7 +28,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	sql, args := underPin(q.Pin, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
 		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
 	reset := func() { r.reset(); h.Clock = backend.Clock{} }
-	err := b.reads.query(ctx, "read history", reset, func(s *scanner) error {
+	err := b.laneForMany(ctx).query(ctx, "read history", reset, func(s *scanner) error {
 		h.Clock = s.clock()
 		r.change(s, h.Clock)
 		return nil
@@ -56,7 +56,7 @@ func (b *Backend) Superseded(
 	revisions, ordinals := idColumns(q.Rows)
 	sql, args := underPin(q.Pin, supersededRows, []any{revisions, ordinals, q.Revision})
 	reset := func() { ids, clock = ids[:0], backend.Clock{} }
-	err = b.reads.query(ctx, "read which rows are superseded", reset, func(s *scanner) error {
+	err = b.laneForMany(ctx).query(ctx, "read which rows are superseded", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() {
 			ids = append(ids, backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())})
 		}

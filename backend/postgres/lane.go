@@ -23,6 +23,8 @@ type lane struct {
 	returned chan struct{}
 	// first holds a token while somebody waits at a full server for a connection.
 	first chan struct{}
+	// tokens, if it is not nil, has a token for each statement of a kind that shares the lane with others.
+	tokens chan struct{}
 	// hedge, if it is not nil, learns when the statement of a query begins and ends.
 	hedge *hedge
 }
@@ -36,6 +38,19 @@ func (b *Backend) laneFor(ctx context.Context) lane {
 		if st := l.pool.Stat(); st.AcquiredConns()+st.ConstructingConns() >= st.MaxConns() {
 			l.spare = b.control.pool
 		}
+	}
+	return l
+}
+
+// laneForMany is laneFor for a read that may take long, unless ctx says that it does not.
+func (b *Backend) laneForMany(ctx context.Context) lane {
+	l := b.laneFor(ctx)
+	switch {
+	case backend.IsUrgent(ctx), backend.IsBrief(ctx):
+	case backend.IsMaintenance(ctx):
+		l.tokens = b.maintenance
+	default:
+		l.tokens = b.long
 	}
 	return l
 }
@@ -196,6 +211,16 @@ func (l lane) query(
 }
 
 func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql string, args []any) error {
+	if l.tokens != nil {
+		select {
+		case l.tokens <- struct{}{}:
+			defer func() { <-l.tokens }()
+		case <-l.b.closing:
+			return backend.ErrClosed
+		case <-ctx.Done():
+			return l.explain(ctx, ctx.Err())
+		}
+	}
 	c, err := l.acquire(ctx)
 	if err != nil {
 		return err

@@ -121,6 +121,7 @@ func inSpan(key []byte, s backend.Span) bool {
 func (b *Backend) Range(
 	ctx context.Context, q backend.RangeQuery,
 ) (rows []backend.Row, clock backend.Clock, err error) {
+	ctx = q.Priority(ctx)
 	if !long(q.Span.Start) && !long(q.Span.End) { // nearly always
 		rows, clock, err = b.rangeOf(ctx, q)
 		if err != nil || !cutInGroup(rows, q) {
@@ -241,13 +242,14 @@ func (b *Backend) rangeOfGroup(ctx context.Context, q backend.RangeQuery, p part
 
 // Count implements [backend.Backend].
 func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	ctx = q.Priority(ctx)
 	var all joined
 	count := func(sql string, args []any) error {
 		var n int64
 		var clock backend.Clock
 		sql, args = underPin(q.Pin, sql, args)
 		reset := func() { n, clock = 0, backend.Clock{} }
-		err := b.laneFor(ctx).query(ctx, "count a range", reset, func(s *scanner) error {
+		err := b.laneForMany(ctx).query(ctx, "count a range", reset, func(s *scanner) error {
 			clock, n = s.clock(), s.integer()
 			return nil
 		}, sql, args...)

@@ -60,7 +60,7 @@ func (b *Backend) list(
 	sql, args = underPin(q.Pin, sql, args)
 	var read int64
 	reset := func() { rows, clock, read = rows[:0], backend.Clock{}, 0 }
-	err = b.laneFor(ctx).query(ctx, "read a range", reset, func(s *scanner) error {
+	err = b.laneForMany(ctx).query(ctx, "read a range", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {
 			rows = append(rows, backend.Row{})
 			r := &rows[len(rows)-1]
@@ -90,6 +90,7 @@ func sortByKey(rows []backend.Row) {
 func (b *Backend) Rows(
 	ctx context.Context, ids []backend.RowID, bytes int64,
 ) (rows []backend.Row, clock backend.Clock, err error) {
+	ctx = backend.RowsPriority(ctx, len(ids))
 	revisions, ordinals := idColumns(ids)
 	if bytes <= 0 {
 		return b.rows(ctx, ids, bytes, rowsByID, false, revisions, ordinals)
@@ -122,7 +123,7 @@ func (b *Backend) rows(
 		clear(rows) // another server may lack what the last one had
 		clock, read, last = backend.Clock{}, 0, 0
 	}
-	err = b.laneFor(ctx).query(ctx, "read rows", reset, func(s *scanner) error {
+	err = b.laneForMany(ctx).query(ctx, "read rows", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, bytes) {
 			last = s.integer()
 			r := &rows[last-1]

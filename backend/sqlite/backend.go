@@ -57,6 +57,8 @@ type Backend struct {
 	now        func() int64 // the time by the machine's clock, likewise
 	plain      bool         // pages have no checksums, or they are not verified
 
+	// long holds a token for each read that may take long: they leave one of the readers to others, if there are more.
+	long chan struct{}
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
 	// urgent is likewise for one connection that only urgent reads may use, so that no write waits for other reads.
@@ -64,6 +66,8 @@ type Backend struct {
 	// scanners is likewise for connections that read the table from one end to the other. Their page caches are small:
 	// no page is read twice, and a copy into memory that the processor has in its cache takes half the time.
 	scanners chan *conn
+	// maintenance is likewise for one connection for the store's own work.
+	maintenance chan *conn
 
 	checkpoints *checkpointer
 	reserve     *reserve // nil when there is none
@@ -133,6 +137,25 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 		urgent = nil
 	}
 	return b.readWith(ctx, b.readers, urgent, readerCache, doing, f)
+}
+
+// readMany is read for what may take long, unless ctx says that it does not: it leaves a connection to other reads.
+func (b *Backend) readMany(ctx context.Context, doing string, f func(*conn) error) (backend.Clock, error) {
+	switch {
+	case backend.IsUrgent(ctx), backend.IsBrief(ctx):
+		return b.read(ctx, doing, f)
+	case backend.IsMaintenance(ctx):
+		return b.readWith(ctx, b.maintenance, nil, readerCache, doing, f)
+	}
+	select {
+	case b.long <- struct{}{}:
+		defer func() { <-b.long }()
+	case <-ctx.Done():
+		return backend.Clock{}, ctx.Err()
+	case <-b.closing:
+		return backend.Clock{}, backend.ErrClosed
+	}
+	return b.read(ctx, doing, f)
 }
 
 // scan is read on a connection for reading much of the table.
@@ -275,7 +298,8 @@ func (b *Backend) Close() error {
 		_ = b.checkPaths() // logged
 		b.writerLock <- struct{}{}
 		_ = b.checkClock() // logged
-		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners))
+		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent), closeAll(b.scanners),
+			closeAll(b.maintenance))
 		b.finishLog()
 		b.closeErr = errors.Join(b.closeErr, b.release())
 	})

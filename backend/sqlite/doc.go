@@ -3,11 +3,12 @@
 // # Connections
 //
 // One connection writes, guarded by a semaphore that [Backend.Begin] acquires and the end of the transaction releases;
-// a few others read. One more reads only for the holder of the semaphore ([backend.Urgent]), which would otherwise wait
-// for the reads of clients, and two read the whole table for hashes. They are plain driver connections with statements
-// that stay prepared: database/sql would cost a fifth of the time of a write. A lock on <file>.lock keeps other
-// processes out, so this process is the only writer and can keep the clock in memory. The file itself is locked, too,
-// where the system can do that without regard to SQLite's locks: this lock remains when the lock file is removed.
+// a few others read. Reads that may take long leave one of these to others. One more reads only for the holder of the
+// semaphore ([backend.Urgent]), which would otherwise wait for the reads of clients, one for the store's own work
+// ([backend.Maintenance]), and two for hashes. They are plain driver connections with statements that stay prepared:
+// database/sql would cost a fifth of the time of a write. A lock on <file>.lock keeps other processes out, so this
+// process is the only writer and can keep the clock in memory. The file itself is locked, too, where the system can do
+// that without regard to SQLite's locks: this lock remains when the lock file is removed.
 //
 // # The clock of a read
 //

@@ -17,7 +17,7 @@ const historyWindow = 8192
 // History implements [backend.Backend].
 func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
 	var h backend.History
-	clock, err := b.read(ctx, "read history", func(c *conn) error {
+	clock, err := b.readMany(ctx, "read history", func(c *conn) error {
 		until := b.clock.Load().Revision
 		if q.Until > 0 {
 			until = min(until, q.Until)
@@ -34,7 +34,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 func (b *Backend) Superseded(
 	ctx context.Context, q backend.SupersededQuery,
 ) (ids []backend.RowID, clock backend.Clock, err error) {
-	clock, err = b.read(ctx, "read which rows are superseded", func(c *conn) error {
+	clock, err = b.readMany(ctx, "read which rows are superseded", func(c *conn) error {
 		return c.each(context.Background(), superseded, func(row []driver.Value) bool {
 			id := integer(row[0])
 			ids = append(ids, backend.RowID{ModRevision: revisionOf(id), Ordinal: ordinalOf(id)})

@@ -72,7 +72,10 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 		return backend.Size{}, err
 	}
 	wal, beyond, err := b.logSize()
-	reads := cap(b.readers) - len(b.readers) + cap(b.scanners) - len(b.scanners)
+	reads := 0
+	for _, lane := range []chan *conn{b.readers, b.scanners, b.maintenance} {
+		reads += cap(lane) - len(lane)
+	}
 	return backend.Size{
 		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: reads,
 		Log: beyond, LogStalled: b.checkpoints.stall.lasts(time.Now()), WAL: wal,

@@ -132,7 +132,8 @@ func (b *Backend) nextWindow(ctx context.Context, until int64) (*window, error) 
 // walk continues w's walk for one statement. At the end of the walk it sorts what was found.
 func (b *Backend) walk(ctx context.Context, w *window) error {
 	limit, found := min(walkRows, b.windowRows-w.scanned), *w
-	_, err := b.read(ctx, "look for rows to purge", func(c *conn) error { return found.scan(c, limit) })
+	ctx = backend.Maintenance(ctx)
+	_, err := b.readMany(ctx, "look for rows to purge", func(c *conn) error { return found.scan(c, limit) })
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (b *Backend) Range(
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	ctx, span := b.begin(ctx, "read a range")
 	defer func() { finish(span, len(rows), err) }()
-	clock, err = b.read(ctx, "read a range", func(c *conn) error {
+	clock, err = b.readMany(q.Priority(ctx), "read a range", func(c *conn) error {
 		rows, err = c.list(q)
 		return err
 	})
@@ -136,7 +136,7 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clo
 	ctx, span := b.begin(ctx, "count a range")
 	defer func() { finish(span, 1, err) }()
 	form, args := shape(q.Span)
-	clock, err = b.read(ctx, "count a range", func(c *conn) error {
+	clock, err = b.readMany(q.Priority(ctx), "count a range", func(c *conn) error {
 		return c.each(ctx, countRange+statement(form), func(row []driver.Value) bool {
 			n = integer(row[0])
 			return true
@@ -152,7 +152,7 @@ func (b *Backend) Rows(
 	ctx, span := b.begin(ctx, "read rows")
 	span.SQL(system, statements[rowsByID])
 	defer func() { finish(span, len(rows), err) }()
-	clock, err = b.read(ctx, "read rows", func(c *conn) error {
+	clock, err = b.readMany(backend.RowsPriority(ctx, len(ids)), "read rows", func(c *conn) error {
 		rows, err = c.rowsByID(ids, bytes)
 		return err
 	})

@@ -165,6 +165,7 @@ func (b *Backend) load() error {
 	b.windowRows = windowRows
 	b.writerLock = make(chan struct{}, 1)
 	b.closing = make(chan struct{})
+	b.long = make(chan struct{}, max(1, b.cfg.Readers-1))
 	b.readers = make(chan *conn, b.cfg.Readers)
 	for range b.cfg.Readers {
 		b.readers <- nil
@@ -175,6 +176,8 @@ func (b *Backend) load() error {
 	for range scanners {
 		b.scanners <- nil
 	}
+	b.maintenance = make(chan *conn, 1)
+	b.maintenance <- nil
 	return nil
 }
 
@@ -194,7 +197,7 @@ func (b *Backend) connectReader(cache int) (*conn, error) {
 // what the server holds must still be readable.
 func (b *Backend) openReaders() {
 	for lane, cache := range map[chan *conn]int{
-		b.readers: readerCache, b.urgent: readerCache, b.scanners: scannerCache,
+		b.readers: readerCache, b.urgent: readerCache, b.maintenance: readerCache, b.scanners: scannerCache,
 	} {
 		for range cap(lane) {
 			select {

@@ -42,7 +42,7 @@ func (l *loader) run(generation int) {
 	next := index.Span{Open: true}
 	for count := 0; ; {
 		epoch, rev := s.epoch.Load(), s.Revision()
-		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
+		found, clock, err := s.backend.Range(backend.Maintenance(s.ctx), backend.RangeQuery{
 			Span: next.Backend(), Revision: rev, Limit: rows,
 			KeysOnly: true,
 		})

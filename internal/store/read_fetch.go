@@ -42,7 +42,7 @@ type fetched struct {
 func newFetcher(
 	ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer, bytes int64,
 ) *fetcher {
-	f := &fetcher{ctx: ctx, backend: b, tracer: tracer, bytes: bytes}
+	f := &fetcher{ctx: backend.Brief(ctx), backend: b, tracer: tracer, bytes: bytes}
 	f.single = gatherer[backend.RowID, fetched]{
 		background: work, limit: readChunk, patience: fetchPatience, overtaken: fetchOvertaken, ask: f.ask,
 	}
