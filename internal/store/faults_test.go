@@ -9,8 +9,9 @@ import (
 // faults wraps a real backend and makes it fail or wait. Tests set its fields before the engine starts.
 type faults struct {
 	backend.Backend
-	// beforeRange, beforeHistory and beforeRows run before the query; the query returns their error.
+	// beforeRange, beforeCount, beforeHistory and beforeRows run before the query; the query returns their error.
 	beforeRange   func(ctx context.Context, q backend.RangeQuery) error
+	beforeCount   func(ctx context.Context, q backend.RangeQuery) error
 	beforeHistory func(ctx context.Context, q backend.HistoryQuery) error
 	beforeRows    func(ctx context.Context, ids []backend.RowID) error
 	beforeBegin   func(ctx context.Context) error
@@ -25,6 +26,15 @@ func (f *faults) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row
 		}
 	}
 	return f.Backend.Range(ctx, q)
+}
+
+func (f *faults) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	if f.beforeCount != nil {
+		if err := f.beforeCount(ctx, q); err != nil {
+			return 0, backend.Clock{}, err
+		}
+	}
+	return f.Backend.Count(ctx, q)
 }
 
 func (f *faults) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {

@@ -110,7 +110,7 @@ func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error)
 		n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.Backend(), Revision: v.rev, Pin: v.pin.id()})
 		if err == nil {
 			err = v.check(clock)
-			s.older.read(v, int(n))
+			s.olderCounts.read(v, int(n))
 		}
 		if err != nil {
 			return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)

@@ -161,22 +161,24 @@ type Store struct {
 	admission *admission
 	gets      *admission // of single keys whose values are not in memory
 	counts    counts
-	older     older
-	seq       *sequencer
-	hub       *watch.Hub
-	lessor    leaseKeeper
-	peers     peers
-	reserve   backend.Reserving // nil when the backend keeps no reserve
-	refusing  backend.Refusing  // nil when the backend never stops accepting writes
-	load      loader
-	alarms    alarms
-	auth      atomic.Pointer[auth.State]
-	tokens    tokens
-	quota     quota
-	purging   sync.Mutex // held while deleting rows
-	pins      pins
-	fault     atomic.Pointer[WriteFault]
-	lastFault atomic.Pointer[WriteFault] // which a commit does not clear
+	older     older // of rows
+	// olderCounts is likewise for counts.
+	olderCounts older
+	seq         *sequencer
+	hub         *watch.Hub
+	lessor      leaseKeeper
+	peers       peers
+	reserve     backend.Reserving // nil when the backend keeps no reserve
+	refusing    backend.Refusing  // nil when the backend never stops accepting writes
+	load        loader
+	alarms      alarms
+	auth        atomic.Pointer[auth.State]
+	tokens      tokens
+	quota       quota
+	purging     sync.Mutex // held while deleting rows
+	pins        pins
+	fault       atomic.Pointer[WriteFault]
+	lastFault   atomic.Pointer[WriteFault] // which a commit does not clear
 
 	corruption   corruption
 	verification verification
@@ -226,7 +228,8 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.admission = newAdmission(cfg.ResultBytes, cfg.Caller, cfg.HangUp)
 	s.admission.message = cfg.messageBytes
 	s.gets = newAdmission(max(1, cfg.ResultBytes/2), cfg.Caller, cfg.HangUp)
-	s.load.s, s.older.s = s, s
+	s.load.s, s.older.s, s.olderCounts.s = s, s, s
+	s.olderCounts.log = index.Growth
 	shared := max(1, min(heldBytes, s.gets.limit/sharedPart))
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer, shared)
 	s.seq = newSequencer(s)

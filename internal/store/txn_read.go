@@ -40,7 +40,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		if err == nil {
 			res.Revision = e.inner()
 			scanned := len(res.Rows)
-			byRank := r.CountOnly && r.plain() && e.s.index.Remembers(r.Revision, e.epoch)
+			byRank := r.CountOnly && r.plain() && e.s.index.CanCount(r.Revision, e.epoch)
 			if !e.reading && !byRank { // writes wait for the walk, also over rows that are not returned
 				scanned = max(scanned, int(res.Count))
 			}

@@ -27,13 +27,13 @@ func (x *Index) Apply(items []*Item, rev, compacted int64) {
 				old = x.set(it)
 			}
 			if x.complete {
-				x.undo.add(&it.Row, old)
+				x.changeLogs.add(&it.Row, old)
 			}
 		}
 		x.cache.evict(x, len(x.cache.ring))
 	}
 	x.move(rev, compacted, bytes)
-	x.undo.commit(x.compacted)
+	x.changeLogs.commit(x.compacted)
 }
 
 // move finishes an apply: it advances the revision and the compacted revision, wakes waiters and prunes snapshots.
@@ -72,17 +72,17 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.inParts(len(items), func(i int) { x.attach(items[i]) })
 	bytes := bytesOf(items)
 	began := x.rev
-	undo := newUndoLog(began, x.cache.max)
+	changes := newChangeLogs(began, x.cache.max)
 	for i, it := range items {
-		undo.add(&it.Row, before[i])
-		undo.trim(0, math.MaxInt)
+		changes.add(&it.Row, before[i])
+		changes.trim(0, math.MaxInt)
 	}
 	x.mu.Lock()
 	x.tree = state
 	x.move(rev, compacted, bytes)
-	x.undo.append(&undo, began)
+	x.changeLogs.append(&changes, began)
 	x.mu.Unlock()
-	x.trimUndo()
+	x.trimChanges()
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	x.mu.Lock()
 	x.applying = false
@@ -94,11 +94,11 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	}
 }
 
-// trimUndo trims the undo log, a part at a time.
-func (x *Index) trimUndo() {
+// trimChanges trims the logs of changes, a part at a time.
+func (x *Index) trimChanges() {
 	for more := true; more; {
 		x.mu.Lock()
-		more = x.undo.trim(x.compacted, applyAtOnce)
+		more = x.changeLogs.trim(x.compacted, applyAtOnce)
 		x.mu.Unlock()
 	}
 }

@@ -27,7 +27,7 @@ type Index struct {
 	leases     map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache      valueCache
 	snapshots  []*Snapshot // oldest first
-	undo       undoLog     // empty while the index is not complete
+	changeLogs             // empty while the index is not complete
 	awaited    waiters
 }
 
@@ -59,13 +59,13 @@ func (x *Index) empty() {
 	x.leases = map[int64]map[string]struct{}{}
 	x.cache = valueCache{max: x.cache.max}
 	x.retainSnapshots(func(*Snapshot) bool { return false })
-	x.undo = newUndoLog(x.rev, x.cache.max)
+	x.changeLogs = newChangeLogs(x.rev, x.cache.max)
 }
 
 // completed marks the index complete. Callers hold writing and mu.
 func (x *Index) completed() {
 	x.complete, x.deleted = true, nil
-	x.undo = newUndoLog(x.rev, x.cache.max)
+	x.changeLogs = newChangeLogs(x.rev, x.cache.max)
 }
 
 // Load adds rows read from the database, except for keys of which the index knows something newer. It returns false if

@@ -12,7 +12,7 @@ func (x *Index) WalkOld(
 ) (items []*Item, more, ok bool) {
 	part := min(limit, oldPart-1) + 1
 	for rest := true; rest; part = min(4*part, oldPart) { // most of the current rows may be newer than rev
-		x.prepareUndo(rev)
+		x.prepare(Undo, rev)
 		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, part, items); !ok || rest && ctx.Err() != nil {
 			return nil, false, false
 		}
@@ -30,7 +30,7 @@ func (x *Index) walkOld(
 ) (_ []*Item, after Span, rest, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if !x.remembers(rev, epoch) {
+	if !x.remembers(Undo, rev, epoch) {
 		return nil, sp, false, false
 	}
 	part := sp
@@ -76,33 +76,42 @@ func (u *undo) appendOld(items []*Item) []*Item {
 }
 
 // CountOld returns the number of keys of the span at an older revision of an epoch. ok is false if the index does not
-// know the revision.
+// know it.
 func (x *Index) CountOld(rev, epoch int64, sp Span) (n int64, ok bool) {
-	x.prepareUndo(rev)
+	for _, log := range []Log{Growth, Undo} { // where few writes update keys, Undo may reach further back
+		x.prepare(log, rev)
+		if n, ok = x.countOld(log, rev, epoch, sp); ok {
+			break
+		}
+	}
+	return n, ok
+}
+
+func (x *Index) countOld(log Log, rev, epoch int64, sp Span) (n int64, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if !x.remembers(rev, epoch) {
+	if !x.remembers(log, rev, epoch) {
 		return 0, false
 	}
-	return x.tree.Count(sp) - x.undo.count(sp, rev), true
+	return x.tree.Count(sp) - x.log(log).count(sp, rev), true
 }
 
-// Remembers reports whether the index knows the rows at a revision of an epoch.
-func (x *Index) Remembers(rev, epoch int64) bool {
+// CanCount reports whether the index knows how many keys there were at a revision of an epoch.
+func (x *Index) CanCount(rev, epoch int64) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.remembers(rev, epoch)
+	return x.remembers(Growth, rev, epoch) || x.remembers(Undo, rev, epoch)
 }
 
-// remembers reports whether the current rows and the undo log give those at a revision of an epoch. Callers hold mu.
-func (x *Index) remembers(rev, epoch int64) bool {
-	return x.complete && epoch == x.epoch && rev >= x.undo.start && rev <= x.rev
+// remembers reports whether a log has all changes above a revision of an epoch. Callers hold mu.
+func (x *Index) remembers(log Log, rev, epoch int64) bool {
+	return x.complete && epoch == x.epoch && rev >= x.log(log).start && rev <= x.rev
 }
 
-// prepareUndo makes what a read at rev searches searchable by key. Others need not wait for that.
-func (x *Index) prepareUndo(rev int64) {
+// prepare makes what a read at rev searches in a log searchable by key. Others need not wait for that.
+func (x *Index) prepare(log Log, rev int64) {
 	x.mu.RLock()
-	todo := x.undo.unprepared(rev)
+	todo := x.log(log).unprepared(rev)
 	x.mu.RUnlock()
 	prepareAll(todo)
 }

@@ -159,8 +159,8 @@ func TestUndoLogIsBounded(t *testing.T) {
 		t.Errorf("after revision %d, the log begins at %d", h.rev, start)
 	}
 	h.check(t, start, 100)
-	if _, ok := h.x.CountOld(start-1, h.x.epoch, Span{Open: true}); ok {
-		t.Error("a revision before the log was counted")
+	if _, _, ok := h.x.WalkOld(t.Context(), start-1, h.x.epoch, Span{Open: true}, 1); ok {
+		t.Error("a revision before the log was read")
 	}
 	if _, _, ok := h.x.WalkOld(t.Context(), h.rev+1, h.x.epoch, Span{Open: true}, 1); ok {
 		t.Error("a future revision was read")
@@ -178,13 +178,10 @@ func TestUndoLogIsBounded(t *testing.T) {
 	}
 }
 
-// Changes from before the log, which the database has, extend it.
-func TestUndoLoad(t *testing.T) {
-	h := newHistory(loaded(64<<20), 3, 300)
-	first := h.rev
-	h.batch(1500, 8)
-	split := h.rev
-	h.x.Reset(backend.Clock{Revision: split, Epoch: h.x.epoch})
+// restart empties the index and loads the current rows.
+func (h *history) restart(t *testing.T) {
+	t.Helper()
+	h.x.Reset(backend.Clock{Revision: h.rev, Epoch: h.x.epoch})
 	var rows []backend.Row
 	for _, it := range h.live {
 		rows = append(rows, it.Row)
@@ -193,43 +190,56 @@ func TestUndoLoad(t *testing.T) {
 	if !h.x.Load(generation, rows) || !h.x.Finish(generation) {
 		t.Fatal("not loaded")
 	}
+}
+
+// load collects the changes after a revision for a log.
+func (h *history) load(t *testing.T, log Log, after int64) *Load {
+	t.Helper()
+	l := h.x.NewLoad(log, after)
+	if l == nil {
+		t.Fatalf("nothing to load after %d", after)
+	}
+	wanted := slices.DeleteFunc(slices.Clone(h.changes), func(c backend.Change) bool {
+		return c.Row.ModRevision <= after || c.Row.ModRevision > l.Until
+	})
+	for len(wanted) > 0 {
+		n := min(100, len(wanted))
+		for n < len(wanted) && wanted[n].Row.ModRevision == wanted[n-1].Row.ModRevision {
+			n++
+		}
+		if ok, excessive := l.Add(wanted[:n]); !ok || excessive || !l.Fits() {
+			t.Fatal("the changes do not fit")
+		}
+		wanted = wanted[n:]
+	}
+	return l
+}
+
+// Changes from before the log, which the database has, extend it.
+func TestUndoLoad(t *testing.T) {
+	h := newHistory(loaded(64<<20), 3, 300)
+	first := h.rev
+	h.batch(1500, 8)
+	split := h.rev
+	h.restart(t)
 	h.batch(700, 8)
 	h.check(t, split, 100)
 
 	middle := (first + split) / 2
-	load := func(after int64) *UndoLoad {
-		l := h.x.NewUndoLoad(after)
-		if l == nil {
-			t.Fatalf("nothing to load after %d", after)
-		}
-		wanted := slices.DeleteFunc(slices.Clone(h.changes), func(c backend.Change) bool {
-			return c.Row.ModRevision <= after || c.Row.ModRevision > l.Until
-		})
-		for len(wanted) > 0 {
-			n := min(100, len(wanted))
-			for n < len(wanted) && wanted[n].Row.ModRevision == wanted[n-1].Row.ModRevision {
-				n++
-			}
-			if ok, excessive := l.Add(wanted[:n]); !ok || excessive || !l.Fits() {
-				t.Fatal("the changes do not fit")
-			}
-			wanted = wanted[n:]
-		}
-		return l
-	}
-	if n := h.x.Unknown(middle, h.x.epoch); n != split-middle {
+	load := func(after int64) *Load { return h.load(t, Undo, after) }
+	if n := h.x.Unknown(Undo, middle, h.x.epoch); n != split-middle {
 		t.Errorf("%d revisions are unknown, want %d", n, split-middle)
 	}
 	l, late := load(middle), load(first)
 	h.x.Prepend(l)
 	h.check(t, middle, 300)
 	h.x.Prepend(late) // it ends where the log has ceased to begin
-	if n := h.x.Unknown(first, h.x.epoch); n != middle-first {
+	if n := h.x.Unknown(Undo, first, h.x.epoch); n != middle-first {
 		t.Errorf("%d revisions are unknown, want %d", n, middle-first)
 	}
 	h.x.Prepend(load(first))
 	h.check(t, first, 300)
-	if h.x.NewUndoLoad(first) != nil || h.x.Unknown(first, h.x.epoch) != 0 {
+	if h.x.NewLoad(Undo, first) != nil || h.x.Unknown(Undo, first, h.x.epoch) != 0 {
 		t.Error("what is known is loaded again")
 	}
 
@@ -310,7 +320,7 @@ func TestUndoLogPrefersRows(t *testing.T) {
 
 // A commit drops few values at a time, even if loaded rows or a smaller bound leave many.
 func TestUndoLogDropsValuesInParts(t *testing.T) {
-	l := newUndoLog(0, undoPart<<26)
+	l := newUndoLog(0, 1<<26)
 	for rev := int64(1); rev <= 30_000; rev++ {
 		r := backend.Row{Key: fmt.Appendf(nil, "k%d", rev), ModRevision: rev, PrevRevision: 1}
 		l.add(&r, NewItem(backend.Row{Key: r.Key, ModRevision: 1, Value: make([]byte, 1000)}))
@@ -374,37 +384,46 @@ func TestUndoLogWithoutLargestValues(t *testing.T) {
 }
 
 // What was loaded is dropped if it does not belong to the log any more.
-func TestStaleUndoLoad(t *testing.T) {
-	for name, change := range map[string]func(x *Index, l *UndoLoad){
-		"reset": func(x *Index, _ *UndoLoad) {
+func TestStaleLoad(t *testing.T) {
+	for _, log := range []Log{Undo, Growth} {
+		t.Run(fmt.Sprint(log), func(t *testing.T) { testStaleLoad(t, log) })
+	}
+}
+
+func testStaleLoad(t *testing.T, log Log) {
+	for name, change := range map[string]func(x *Index, l *Load){
+		"reset": func(x *Index, _ *Load) {
 			x.Reset(x.Position().Clock)
 			x.Finish(x.Position().Generation)
 		},
-		"compaction":   func(x *Index, l *UndoLoad) { x.Apply(nil, x.rev, l.After+1) },
-		"too many":     func(x *Index, l *UndoLoad) { l.log.bytes = x.undo.max },
-		"another load": func(x *Index, _ *UndoLoad) { x.Prepend(x.NewUndoLoad(90)) },
+		"compaction":   func(x *Index, l *Load) { x.Apply(nil, x.rev, l.After+1) },
+		"too many":     func(x *Index, l *Load) { l.log.bytes = x.log(log).max },
+		"another load": func(x *Index, _ *Load) { x.Prepend(x.NewLoad(log, 90)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := New(backend.Clock{Revision: 100}, 1<<20, false)
 			x.Finish(x.Position().Generation)
-			l := x.NewUndoLoad(50)
+			l := x.NewLoad(log, 50)
 			change(x, l)
 			x.Prepend(l)
-			if _, ok := x.CountOld(60, x.epoch, Span{Open: true}); ok || x.undo.start < 90 {
-				t.Errorf("the log starts at %d", x.undo.start)
+			if _, ok := x.CountOld(60, x.epoch, Span{Open: true}); ok || x.log(log).start < 90 {
+				t.Errorf("the log starts at %d", x.log(log).start)
 			}
 		})
 	}
+}
+
+func TestUndoLoadRefusesGaps(t *testing.T) {
 	x := New(backend.Clock{Revision: 100}, 1<<20, false)
 	x.Finish(x.Position().Generation)
 	row := backend.Row{Key: []byte("k"), ModRevision: 60, PrevRevision: 55}
-	if ok, _ := x.NewUndoLoad(50).Add([]backend.Change{{Row: row}}); ok {
+	if ok, _ := x.NewLoad(Undo, 50).Add([]backend.Change{{Row: row}}); ok {
 		t.Error("a change without the row that it superseded is accepted")
 	}
-	if n := x.Unknown(50, x.epoch+1); n != 0 {
+	if n := x.Unknown(Undo, 50, x.epoch+1); n != 0 {
 		t.Errorf("%d revisions of another epoch are unknown", n)
 	}
-	if x.Apply(nil, 100, 60); x.Unknown(50, x.epoch) != 0 {
+	if x.Apply(nil, 100, 60); x.Unknown(Undo, 50, x.epoch) != 0 {
 		t.Error("a compacted revision is unknown")
 	}
 }
@@ -421,8 +440,9 @@ func TestUndoLogOfHugeBatch(t *testing.T) {
 	}
 	h.check(t, start, 300)
 	for _, rev := range []int64{before - 10, before, start - 1} {
-		if _, ok := h.x.CountOld(rev, h.x.epoch, Span{Open: true}); ok {
-			t.Errorf("revision %d was counted", rev)
+		if _, _, ok := h.x.WalkOld(t.Context(), rev, h.x.epoch, Span{Open: true}, 1); ok {
+			t.Errorf("revision %d was read", rev)
 		}
 	}
+	h.checkCounts(t, before-10, 300)
 }

@@ -59,8 +59,9 @@ type undoBlock struct {
 	larger []*undoRun
 }
 
-func newUndoLog(start, cacheBytes int64) undoLog {
-	return undoLog{start: start, tail: &undoBlock{}, max: max(cacheBytes/undoPart, undoMin)}
+// newUndoLog returns a log of the changes above start, of up to so many bytes, but at least undoMin.
+func newUndoLog(start, bytes int64) undoLog {
+	return undoLog{start: start, tail: &undoBlock{}, max: max(bytes, undoMin)}
 }
 
 // add records that r superseded old, nil for none.
@@ -68,15 +69,30 @@ func (l *undoLog) add(r *backend.Row, old *Item) {
 	if old != nil && len(old.Value) > undoLargest {
 		old = NewBareItem(old.Row)
 	}
-	u := undo{key: KeyString(r.Key), old: old, rev: r.ModRevision}
-	switch {
-	case old == nil && r.Deleted:
-		return
-	case old == nil:
-		u.growth = 1
-	case r.Deleted:
-		u.growth = -1
+	if growth := growthBy(r, old != nil); growth != 0 || old != nil {
+		l.push(undo{key: KeyString(r.Key), old: old, rev: r.ModRevision, growth: growth})
 	}
+}
+
+// grows is add without the row, for a change that adds or removes a key. existed tells whether r superseded a row.
+func (l *undoLog) grows(r *backend.Row, existed bool) {
+	if growth := growthBy(r, existed); growth != 0 {
+		l.push(undo{key: KeyString(r.Key), rev: r.ModRevision, growth: growth})
+	}
+}
+
+// growthBy returns the number of keys that r adds.
+func growthBy(r *backend.Row, existed bool) int64 {
+	switch {
+	case existed && r.Deleted:
+		return -1
+	case !existed && !r.Deleted:
+		return 1
+	}
+	return 0
+}
+
+func (l *undoLog) push(u undo) {
 	if l.full() && l.tail.last() < u.rev {
 		l.seal()
 	}
@@ -85,9 +101,9 @@ func (l *undoLog) add(r *backend.Row, old *Item) {
 	}
 	l.tail.undos = append(l.tail.undos, u)
 	bytes := undoBytes + int64(len(u.key))
-	if old != nil {
+	if u.old != nil {
 		bytes += ItemBytes
-		l.grow(l.tail, int64(len(old.Value)))
+		l.grow(l.tail, int64(len(u.old.Value)))
 	}
 	l.tail.bytes += bytes
 	l.bytes += bytes

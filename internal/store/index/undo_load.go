@@ -6,8 +6,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// UndoLoad collects changes from before the undo log, which the database has, for [Index.Prepend].
-type UndoLoad struct {
+// Load collects changes from before a log, which the database has, for [Index.Prepend].
+type Load struct {
+	kind Log
 	from Position
 	// After and Until are the revisions between which changes are wanted, Until included.
 	After, Until int64
@@ -16,24 +17,25 @@ type UndoLoad struct {
 	free int64 // bytes
 }
 
-// Unknown returns how many revisions lie between a revision of an epoch and those that the index knows: 0 if it knows
-// the revision, if it is not complete, or if the revision is compacted.
-func (x *Index) Unknown(rev, epoch int64) int64 {
+// Unknown returns how many revisions lie between a revision of an epoch and those that a log reaches back to: 0 if it
+// reaches back to the revision, if the index is not complete, or if the revision is compacted.
+func (x *Index) Unknown(log Log, rev, epoch int64) int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if !x.complete || epoch != x.epoch || rev < x.compacted {
 		return 0
 	}
-	return max(0, x.undo.start-rev)
+	return max(0, x.log(log).start-rev)
 }
 
-// NewUndoLoad begins to load the changes after rev. It returns nil if the index has them or is not complete.
-func (x *Index) NewUndoLoad(rev int64) *UndoLoad {
+// NewLoad begins to load the changes after rev. It returns nil if the log has them or the index is not complete.
+func (x *Index) NewLoad(log Log, rev int64) *Load {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	l := &UndoLoad{
-		from:  Position{Clock: x.clock(), Generation: x.generation},
-		After: rev, Until: x.undo.start, log: newUndoLog(rev, x.cache.max), free: x.undo.free(),
+	of := x.log(log)
+	l := &Load{
+		kind: log, from: Position{Clock: x.clock(), Generation: x.generation},
+		After: rev, Until: of.start, log: newUndoLog(rev, of.max), free: of.free(),
 	}
 	if !x.complete || l.After >= l.Until {
 		return nil
@@ -48,17 +50,30 @@ func (l *undoLog) free() int64 {
 }
 
 // Epoch returns the epoch of which the changes must be.
-func (l *UndoLoad) Epoch() int64 { return l.from.Epoch }
+func (l *Load) Epoch() int64 { return l.from.Epoch }
 
-// Fits reports whether the log has space for the changes so far, and for one of each revision.
-func (l *UndoLoad) Fits() bool { return max(l.log.bytes, (l.Until-l.After)*undoBytes) <= l.free }
+// WithPrev reports whether the load needs the superseded rows.
+func (l *Load) WithPrev() bool { return l.kind == Undo }
+
+// Fits reports whether the log has space for the changes so far, and for the fewest that may be to come.
+func (l *Load) Fits() bool {
+	least := l.log.bytes
+	if l.kind == Undo { // each revision has a change
+		least = max(least, (l.Until-l.After)*undoBytes)
+	}
+	return least <= l.free
+}
 
 // Add adds the next changes, whole revisions in the order in which they were written. It returns false if a superseded
 // row is missing, and whether these changes alone are too many for the log.
-func (l *UndoLoad) Add(changes []backend.Change) (ok, excessive bool) {
+func (l *Load) Add(changes []backend.Change) (ok, excessive bool) {
 	before := l.log.bytes
 	for i := range changes {
 		c := &changes[i]
+		if l.kind == Growth {
+			l.log.grows(&c.Row, c.Row.PrevRevision != 0)
+			continue
+		}
 		var old *Item
 		switch {
 		case i > 0 && c.Row.ID() == changes[i-1].Row.ID():
@@ -75,18 +90,20 @@ func (l *UndoLoad) Add(changes []backend.Change) (ok, excessive bool) {
 	return true, l.log.bytes-before > l.free
 }
 
-// Prepend adds to the undo log what l has collected. It does not if the log begins elsewhere by now, or has not the
-// space.
-func (x *Index) Prepend(l *UndoLoad) {
-	if x.prepend(l) {
-		x.trimUndo() // values give way to the rows
+// Prepend adds to the log what l has collected. It does not, and returns false, if the log begins elsewhere by now, or
+// lacks the space.
+func (x *Index) Prepend(l *Load) bool {
+	if !x.prepend(l) {
+		return false
 	}
+	x.trimChanges() // values give way to the rows
+	return true
 }
 
-func (x *Index) prepend(l *UndoLoad) bool {
+func (x *Index) prepend(l *Load) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	u := &x.undo
+	u := x.log(l.kind)
 	if x.generation != l.from.Generation || u.start != l.Until || l.After < x.compacted || l.log.bytes > u.free() {
 		return false
 	}

@@ -109,7 +109,7 @@ func TestUndoRuns(t *testing.T) {
 	grow(2000)
 	check(1)
 	for _, after := range []int64{split - 500, split / 2, 0} {
-		l := h.x.NewUndoLoad(after)
+		l := h.x.NewLoad(Undo, after)
 		for _, c := range h.changes {
 			if c.Row.ModRevision > after && c.Row.ModRevision <= l.Until {
 				l.log.add(&c.Row, prevItem(c))
