@@ -33,6 +33,7 @@ func (x *Index) Apply(items []*Item, rev, compacted int64) {
 		x.cache.evict(x, len(x.cache.ring))
 	}
 	x.move(rev, compacted, bytes)
+	x.undo.spare = x.cache.free()
 	x.changeLogs.commit(x.compacted)
 }
 
@@ -73,6 +74,7 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	bytes := bytesOf(items)
 	began := x.rev
 	changes := newChangeLogs(began, x.cache.max)
+	changes.undo.spare = x.cache.free()
 	for i, it := range items {
 		changes.add(&it.Row, before[i])
 		changes.trim(0, math.MaxInt)
@@ -92,12 +94,14 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 		more = x.cache.evict(x, applyAtOnce)
 		x.mu.Unlock()
 	}
+	x.trimChanges() // the cache has less space free than before
 }
 
 // trimChanges trims the logs of changes, a part at a time.
 func (x *Index) trimChanges() {
 	for more := true; more; {
 		x.mu.Lock()
+		x.undo.spare = x.cache.free()
 		more = x.changeLogs.trim(x.compacted, applyAtOnce)
 		x.mu.Unlock()
 	}

@@ -14,8 +14,21 @@ const (
 	Growth
 )
 
-// growthPart is the part of the value cache's size that the log of growth may have besides it.
-const growthPart = 16
+// String returns the log's name.
+func (l Log) String() string {
+	if l == Growth {
+		return "growth"
+	}
+	return "undo"
+}
+
+const (
+	// undoPart and growthPart are the parts of the value cache's size that the logs may have besides it.
+	undoPart, growthPart = 4, 16
+	// undoSmall is what the undo log may have in bytes if the cache is at least that large: about the changes of ten
+	// minutes at 200 a second.
+	undoSmall = 32 << 20
+)
 
 // changeLogs are the logs of the same changes.
 type changeLogs struct {
@@ -24,7 +37,8 @@ type changeLogs struct {
 
 // newChangeLogs returns logs of the changes above start, beside a value cache of cacheBytes.
 func newChangeLogs(start, cacheBytes int64) changeLogs {
-	return changeLogs{undo: newUndoLog(start, cacheBytes/undoPart), growth: newUndoLog(start, cacheBytes/growthPart)}
+	undo := max(cacheBytes/undoPart, min(cacheBytes, undoSmall))
+	return changeLogs{undo: newUndoLog(start, undo), growth: newUndoLog(start, cacheBytes/growthPart)}
 }
 
 // log returns the log of a kind.

@@ -100,3 +100,99 @@ func TestGrowthLoad(t *testing.T) {
 	}
 	h.check(t, split, 100)
 }
+
+// The logs are bounded after a batch that is applied to a copy of the tree, too.
+func TestLogsOfHugeBatch(t *testing.T) {
+	x := loaded(0)
+	var items []*Item
+	for i := range 20_000 {
+		r := backend.Row{Key: fmt.Appendf(nil, "k%05d", i), ModRevision: x.rev + 1, Ordinal: int32(i)}
+		items = append(items, NewItem(r))
+	}
+	x.Apply(items, x.rev+1, 0)
+	for name, l := range map[string]*undoLog{"undo": &x.undo, "growth": &x.growth} {
+		if l.bytes > l.max {
+			t.Errorf("%s: %d bytes, at most %d", name, l.bytes, l.max)
+		}
+	}
+}
+
+// Where the same keys change again and again, a read ends early, but not if it lacks a key.
+func TestOldReadEndsEarly(t *testing.T) {
+	for name, still := range map[string]bool{"all keys change": false, "one does not": true} {
+		t.Run(name, func(t *testing.T) {
+			x := loaded(64 << 20)
+			apply := func(key string) {
+				r := backend.Row{Key: []byte(key), ModRevision: x.rev + 1}
+				x.Apply([]*Item{NewItem(r)}, r.ModRevision, 0)
+			}
+			for i := range 10 {
+				apply(fmt.Sprintf("k%d", i))
+			}
+			if still {
+				apply("still")
+			}
+			rev := x.rev
+			for i := range 20_000 {
+				apply(fmt.Sprintf("k%d", i%10))
+			}
+			x.prepare(Undo, rev, x.epoch)
+			found, _, all := x.undo.find(Span{Open: true}, rev, x.tree.Count)
+			if len(found) != 10 || all == still {
+				t.Errorf("found %d keys, all: %v", len(found), all)
+			}
+		})
+	}
+}
+
+// Fetched values of current rows take the space that superseded ones used.
+func TestFetchedValuesTakeFreeCache(t *testing.T) {
+	x := loaded(64 << 20)
+	var rows []*Item
+	for i := range 1000 {
+		r := backend.Row{Key: fmt.Appendf(nil, "large%04d", i), ModRevision: x.rev + 1}
+		rows = append(rows, NewBareItem(r))
+		x.Apply(rows[i:], r.ModRevision, 0)
+	}
+	for i := range 24_000 {
+		r := backend.Row{Key: fmt.Appendf(nil, "k%d", i%10), ModRevision: x.rev + 1, Value: make([]byte, 1000)}
+		x.Apply([]*Item{NewItem(r)}, r.ModRevision, 0)
+	}
+	before := x.undo.values
+	x.CacheValues(fetch(rows, 60_000), x.epoch)
+	if most := x.undo.mostValues(); before <= most || x.undo.values > most {
+		t.Errorf("before, the log had %d bytes of values, now %d, at most %d", before, x.undo.values, most)
+	}
+}
+
+// Many revisions may have few changes that add or remove keys, but each has a change.
+func TestLoadOfManyRevisions(t *testing.T) {
+	x := New(backend.Clock{Revision: 1_000_000}, 1<<20, false)
+	x.Finish(x.Position().Generation)
+	for log, fits := range map[Log]bool{Undo: false, Growth: true} {
+		if l := x.NewLoad(log, 1); l.Fits() != fits {
+			t.Errorf("log %d: a load of a million revisions fits: %v", log, !fits)
+		}
+	}
+}
+
+// A batch that is applied to a copy of the tree fills the value cache, too.
+func TestHugeBatchTakesFreeCache(t *testing.T) {
+	x := loaded(64 << 20)
+	for i := range 24_000 {
+		r := backend.Row{Key: fmt.Appendf(nil, "k%d", i%10), ModRevision: x.rev + 1, Value: make([]byte, 1000)}
+		x.Apply([]*Item{NewItem(r)}, r.ModRevision, 0)
+	}
+	before := x.undo.values
+	var items []*Item
+	for i := range 5000 {
+		r := backend.Row{
+			Key: fmt.Appendf(nil, "new%d", i), ModRevision: x.rev + 1, Ordinal: int32(i), Value: make([]byte, 14_000),
+		}
+		items = append(items, NewItem(r))
+	}
+	x.Apply(items, x.rev+1, 0)
+	if most := x.undo.mostValues(); before <= most || x.undo.values > most || x.undo.spare != x.cache.free() {
+		t.Errorf("before, the log had %d bytes of values, now %d, at most %d", before, x.undo.values, most)
+	}
+}

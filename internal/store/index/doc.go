@@ -13,6 +13,7 @@
 //  4. A [Tree] handed out never changes, except those from [Index.Fork] and [NewTree], which their callers own. The
 //     index drops a [Snapshot] when it may keep too much memory alive.
 //  5. The value cache is bounded by bytes. Rows are not bounded: each takes about 250 bytes.
-//  6. The undo log has every change above its start, with the row that it superseded. It is bounded by bytes. A read at
-//     an older revision is answered from it whole, or not at all.
+//  6. The logs of changes have every change above their start: the undo log with the row that it superseded, the log of
+//     growth if it added or removed a key. They are bounded by bytes; superseded values may also use what the value
+//     cache has free. A read at an older revision is answered from them whole, or not at all.
 package index

@@ -12,7 +12,9 @@ func (x *Index) WalkOld(
 ) (items []*Item, more, ok bool) {
 	part := min(limit, oldPart-1) + 1
 	for rest := true; rest; part = min(4*part, oldPart) { // most of the current rows may be newer than rev
-		x.prepare(Undo, rev)
+		if !x.prepare(Undo, rev, epoch) {
+			return nil, false, false
+		}
 		if items, sp, rest, ok = x.walkOld(rev, epoch, sp, part, items); !ok || rest && ctx.Err() != nil {
 			return nil, false, false
 		}
@@ -38,9 +40,12 @@ func (x *Index) walkOld(
 	if more {
 		part.End, part.Open = string(rows[len(rows)-1].Key)+"\x00", false
 	}
-	undos, part := x.undo.find(part, rev)
+	undos, part, all := x.undo.find(part, rev, x.tree.Count)
 	if items == nil {
 		items = make([]*Item, 0, len(rows)+len(undos))
+	}
+	if all {
+		rows = nil
 	}
 	for _, it := range rows {
 		key := KeyString(it.Key)
@@ -79,9 +84,10 @@ func (u *undo) appendOld(items []*Item) []*Item {
 // know it.
 func (x *Index) CountOld(rev, epoch int64, sp Span) (n int64, ok bool) {
 	for _, log := range []Log{Growth, Undo} { // where few writes update keys, Undo may reach further back
-		x.prepare(log, rev)
-		if n, ok = x.countOld(log, rev, epoch, sp); ok {
-			break
+		if x.prepare(log, rev, epoch) {
+			if n, ok = x.countOld(log, rev, epoch, sp); ok {
+				break
+			}
 		}
 	}
 	return n, ok
@@ -108,10 +114,16 @@ func (x *Index) remembers(log Log, rev, epoch int64) bool {
 	return x.complete && epoch == x.epoch && rev >= x.log(log).start && rev <= x.rev
 }
 
-// prepare makes what a read at rev searches in a log searchable by key. Others need not wait for that.
-func (x *Index) prepare(log Log, rev int64) {
+// prepare makes what a read at rev searches in a log searchable by key, and reports whether the log reaches back to
+// rev. Others need not wait for that.
+func (x *Index) prepare(log Log, rev, epoch int64) bool {
 	x.mu.RLock()
-	todo := x.log(log).unprepared(rev)
+	ok := x.remembers(log, rev, epoch)
+	var todo []*undoRun
+	if ok {
+		todo = x.log(log).unprepared(rev)
+	}
 	x.mu.RUnlock()
 	prepareAll(todo)
+	return ok
 }

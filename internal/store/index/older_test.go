@@ -318,6 +318,30 @@ func TestUndoLogPrefersRows(t *testing.T) {
 	}
 }
 
+// Superseded values may use what current values leave free in the value cache.
+func TestUndoLogUsesFreeCache(t *testing.T) {
+	x := loaded(64 << 20)
+	apply := func(key string, value int) {
+		r := backend.Row{Key: []byte(key), ModRevision: x.rev + 1, Value: make([]byte, value)}
+		x.Apply([]*Item{NewItem(r)}, r.ModRevision, 0)
+	}
+	for i := range 24_000 {
+		apply(fmt.Sprintf("k%d", i%10), 1000)
+	}
+	half := x.undo.max / undoValues
+	if x.undo.values <= half {
+		t.Errorf("the log has %d bytes of values, although the cache has %d free", x.undo.values, x.cache.free())
+	}
+	for range 10 {
+		for i := range 1100 {
+			apply(fmt.Sprintf("large%d", i), 60_000)
+		}
+	}
+	if free := x.cache.free(); x.undo.values > half || free > half {
+		t.Errorf("the log has %d bytes of values, and the cache has %d free", x.undo.values, free)
+	}
+}
+
 // A commit drops few values at a time, even if loaded rows or a smaller bound leave many.
 func TestUndoLogDropsValuesInParts(t *testing.T) {
 	l := newUndoLog(0, 1<<26)

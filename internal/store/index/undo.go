@@ -7,12 +7,10 @@ import (
 )
 
 const (
-	// undoPart is the part of the value cache's size that the undo log may have besides it.
-	undoPart = 4
-	// undoMin is the least that it may have, in bytes.
+	// undoMin is the least that a log may have, in bytes.
 	undoMin = 1 << 20
-	// undoValues is the part of it that values may have. They give way to rows, which reach further back, except for
-	// the part undoLeastValues.
+	// undoValues is the part of it that values may have, even if the value cache is full. They give way to rows, which
+	// reach further back, except for the part undoLeastValues.
 	undoValues      = 2
 	undoLeastValues = 8
 	// undoLargest is the largest value that it has, in bytes. Larger ones take much memory, and a read of them spends
@@ -38,7 +36,8 @@ type undoLog struct {
 	bytes  int64 // values included
 	values int64
 	max    int64
-	bare   int // that many blocks at the beginning have no values
+	spare  int64 // bytes that the value cache has free
+	bare   int   // that many blocks at the beginning have no values
 }
 
 // undo is what a key was before a change.
@@ -59,7 +58,8 @@ type undoBlock struct {
 	larger []*undoRun
 }
 
-// newUndoLog returns a log of the changes above start, of up to so many bytes, but at least undoMin.
+// newUndoLog returns a log of the changes above start, of up to so many bytes, but at least undoMin, not counting
+// values that use what the value cache has free.
 func newUndoLog(start, bytes int64) undoLog {
 	return undoLog{start: start, tail: &undoBlock{}, max: max(bytes, undoMin)}
 }
@@ -140,7 +140,7 @@ func (l *undoLog) commit(compacted int64) {
 	if l.full() {
 		l.seal()
 	}
-	l.trim(compacted, 2*applyAtOnce) // more than a batch adds; see also [Index.trimUndo]
+	l.trim(compacted, 2*applyAtOnce) // more than a batch adds; see also [Index.trimChanges]
 }
 
 // append adds the log of a batch, which began at revision rev, where l ends. The caller must trim l.
@@ -173,10 +173,11 @@ func (l *undoLog) rows() (bytes, most int64) {
 	return l.bytes - l.values, l.max - l.max/undoLeastValues
 }
 
-// mostValues returns how many bytes of values the log may have.
+// mostValues returns how many bytes of values the log may have: those that fit beside the rows, or those that fit into
+// the value cache beside the current values.
 func (l *undoLog) mostValues() int64 {
 	rows, _ := l.rows()
-	return max(0, min(l.max/undoValues, l.max-rows))
+	return max(min(l.max/undoValues, l.max-rows), min(l.max, l.spare), 0)
 }
 
 // trim drops the oldest blocks and values if the log is too large, and the blocks whose revisions are compacted. It

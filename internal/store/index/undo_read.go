@@ -2,8 +2,13 @@ package index
 
 import "sort"
 
-// undoFound is about how many changes a part of a read finds at most.
-const undoFound = 4096
+const (
+	// undoFound is about how many changes a part of a read finds at most.
+	undoFound = 4096
+	// undoRepeated is how many changes for each key make it likely that a few lists of changes have all keys, because
+	// the same keys change again and again.
+	undoRepeated = 3
+)
 
 // last returns the revision that the block ends with.
 func (b *undoBlock) last() int64 { return b.undos[len(b.undos)-1].rev }
@@ -86,8 +91,9 @@ func (l *undoLog) count(sp Span, rev int64) (growth int64) {
 }
 
 // find returns what keys of the span were at rev if they have changed since, in key order. It ends the span early if
-// there are many.
-func (l *undoLog) find(sp Span, rev int64) ([]keyUndo, Span) {
+// there are many. all reports that keys which are not among them did not exist at rev. current counts the keys of a
+// span now.
+func (l *undoLog) find(sp Span, rev int64, current func(Span) int64) (found []keyUndo, _ Span, all bool) {
 	part, runs := l.since(rev)
 	sp = narrow(runs, sp)
 	scan := func(b *undoBlock) []keyUndo {
@@ -108,7 +114,37 @@ func (l *undoLog) find(sp Span, rev int64) ([]keyUndo, Span) {
 			lists = append(lists, in)
 		}
 	}
-	return merge(append(lists, scan(l.tail))), sp
+	lists = append(lists, scan(l.tail))
+	total := 0
+	for _, in := range lists {
+		total += len(in)
+	}
+	now := current(sp)
+	if int64(total) <= undoRepeated*(now+1) {
+		return merge(lists), sp, false
+	}
+	existed := now - l.count(sp, rev)
+	for len(lists) > 0 && !all {
+		n, merged := 0, 0
+		for n < len(lists) && merged <= len(found) {
+			merged += len(lists[n])
+			n++
+		}
+		found = merge(append([][]keyUndo{found}, lists[:n]...))
+		lists = lists[n:]
+		all = existing(found) == existed
+	}
+	return found, sp, all
+}
+
+// existing returns how many of the keys existed before their first change.
+func existing(undos []keyUndo) (n int64) {
+	for i := range undos {
+		if undos[i].old != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // narrow ends the span early if the runs have many changes there.

@@ -23,7 +23,10 @@ func (c *valueCache) average() int64 {
 }
 
 // fits reports whether it fits without evicting another value.
-func (c *valueCache) fits(it *Item) bool { return c.bytes+c.cost(it) <= c.max }
+func (c *valueCache) fits(it *Item) bool { return c.cost(it) <= c.free() }
+
+// free returns how many bytes of values fit without evicting others.
+func (c *valueCache) free() int64 { return c.max - c.bytes }
 
 func (c *valueCache) add(it *Item) {
 	if !it.cached {
@@ -115,12 +118,19 @@ func (x *Index) CacheValues(items []*Item, epoch int64) {
 		return
 	}
 	defer x.writing.Unlock()
+	x.cacheValues(items, epoch)
+	x.trimChanges() // the cache has less space free than before
+}
+
+// cacheValues is CacheValues for callers that hold writing.
+func (x *Index) cacheValues(items []*Item, epoch int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.epoch != epoch {
 		return
 	}
 	cached, full, superseded := false, false, 0
+	x.undo.spare = x.cache.free()
 	for _, it := range items {
 		old, ok := x.tree.Get(KeyString(it.Key))
 		if !ok || old.ID() != it.ID() {
