@@ -115,7 +115,7 @@ func (o *older) read(v view, rows int) {
 			o.failed = time.Now()
 			if o.outage.Failed() {
 				o.s.cfg.Logger.Warn("changes were not loaded: reads at older revisions still read the database, which "+
-					"is slow", "log", o.log, "revision", v.rev, "error", err)
+					"is slow", "log", o.log.String(), "revision", v.rev, "error", err)
 			}
 		case o.outage.Worked():
 			o.s.cfg.Logger.Info("changes are loaded again")

@@ -118,18 +118,19 @@ func (x *Index) CacheValues(items []*Item, epoch int64) {
 		return
 	}
 	defer x.writing.Unlock()
-	x.cacheValues(items, epoch)
-	x.trimChanges() // the cache has less space free than before
+	if x.cacheValues(items, epoch) {
+		x.trimChanges() // the cache has less space free than before
+	}
 }
 
-// cacheValues is CacheValues for callers that hold writing.
-func (x *Index) cacheValues(items []*Item, epoch int64) {
+// cacheValues is CacheValues for callers that hold writing. It reports whether it added values to the value cache.
+func (x *Index) cacheValues(items []*Item, epoch int64) (cached bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.epoch != epoch {
-		return
+		return false
 	}
-	cached, full, superseded := false, false, 0
+	full, superseded := false, 0
 	x.undo.spare = x.cache.free()
 	for _, it := range items {
 		old, ok := x.tree.Get(KeyString(it.Key))
@@ -153,6 +154,7 @@ func (x *Index) cacheValues(items []*Item, epoch int64) {
 	if n := len(x.snapshots); cached && n > 0 && x.snapshots[n-1].rev == x.rev {
 		x.snapshots[n-1].tree.Store(x.tree.copy()) // the same rows, with the fetched values
 	}
+	return cached
 }
 
 // AverageValue returns the average size of the values in memory in bytes, 0 if there is none.
