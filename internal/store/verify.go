@@ -159,7 +159,11 @@ func (v *verification) run() {
 				v.s.cfg.Logger.Info("the database is verified")
 			}
 			v.s.cfg.Logger.Debug("rows and indexes verified", "took", time.Since(began))
-		case errors.Is(err, ErrCompacted), errors.Is(err, backend.ErrFutureRevision):
+		case errors.Is(err, ErrCompacted):
+			if v.s.confirm(v.s.ctx) == nil {
+				continue // at a newer revision: the next compaction may come soon
+			}
+		case errors.Is(err, backend.ErrFutureRevision):
 			_ = v.s.confirm(v.s.ctx)
 		case !corrupt && !errors.Is(err, errStale) && v.outage.Failed():
 			v.s.cfg.Logger.Warn("the database is not verified yet: reads wait", "error", err)

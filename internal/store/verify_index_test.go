@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,4 +166,41 @@ func testWrites(t *testing.T, server *pgserver.Server) {
 		t.Errorf("after the verification: %v", err)
 	}
 	eventually(t, "the alarm is raised", func() bool { return corruptAlarm(damaged) })
+}
+
+// oftenCompacted is a database that another server compacts whenever a verification begins, the first few times.
+type oftenCompacted struct {
+	*postgres.Backend
+	compact func() error
+	left    atomic.Int64
+}
+
+func (b *oftenCompacted) Verify(ctx context.Context, v backend.Verifier) error {
+	if b.left.Add(-1) >= 0 {
+		if err := b.compact(); err != nil {
+			return err
+		}
+	}
+	return b.Backend.Verify(ctx, v)
+}
+
+// A verification that a compaction overtakes begins again at once: the next compaction may come soon, too.
+func testVerificationBesideCompactions(t *testing.T, server *pgserver.Server) {
+	both := openSharedOn(t, 2, server.Database(t))
+	other := openStore(t, both[0], Config{})
+	b := &oftenCompacted{Backend: both[1].(*postgres.Backend)}
+	b.compact = func() error {
+		res, err := other.Put(context.Background(), &PutRequest{Key: []byte("k")})
+		if err == nil {
+			_, err = other.Compact(context.Background(), res.Revision, false)
+		}
+		return err
+	}
+	b.left.Store(50)
+	s := openStore(t, b, Config{})
+	select {
+	case <-s.Verified():
+	case <-within(t).Done():
+		t.Errorf("%d compactions are still to come", b.left.Load())
+	}
 }

@@ -26,6 +26,7 @@ func TestVerification(t *testing.T) {
 		{"SecondDamage", testSecondDamage},
 		{"AnotherServer", testAnotherServer},
 		{"Writes", testWrites},
+		{"Compactions", testVerificationBesideCompactions},
 		{"PoolerRestart", testPoolerRestart},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, server) })
